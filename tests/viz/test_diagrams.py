@@ -186,7 +186,14 @@ def test_public_names_are_imported_on_first_use() -> None:
 
 def test_figures_are_pictures_in_notebooks() -> None:
     figure = viz.draw_soft_lookup(LookupTable())
-    assert figure._repr_svg_() == figure
+    assert figure._repr_svg_() == figure._repr_html_() == figure
+
+
+def test_charts_have_a_description_for_screen_readers() -> None:
+    line = viz.LineChart("step <1>", "loss", [viz.Series("a & b", [1, 2], [[3.0], [4.0]])])
+    bars = viz.BarChart("norm", ["x", "y"], [[1.0, 2.0], [0.25]])
+    names = [xml.fromstring(viz.render_svg(chart)).get("aria-label") for chart in (line, bars)]
+    assert names == ["Line chart: loss by step <1>, for a & b", "Bar chart: norm: x 1.5, y 0.25"]
 
 
 def test_draw_writes_a_file_or_prints_the_figure(tmp_path: Path, run: seqloom.Run) -> None:

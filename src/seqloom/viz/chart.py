@@ -89,8 +89,23 @@ def render_svg(chart: Chart) -> Svg:
             assert_never(chart)
     return Svg(
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" '
-        f'role="img"><style>{STYLE}</style>{content}</svg>'
+        f'role="img" aria-label="{escape(_accessible_name(chart))}"><style>{STYLE}</style>'
+        f"{content}</svg>"
     )
+
+
+def _accessible_name(chart: Chart) -> str:
+    """Return what the chart shows, for screen readers."""
+    match chart:
+        case LineChart():
+            names = ", ".join(series.name for series in chart.series)
+            return f"Line chart: {chart.y_label} by {chart.x_label}, for {names}"
+        case BarChart():
+            means = [f"{sum(values) / len(values):.4g}" for values in chart.values]
+            bars = ", ".join(map(" ".join, zip(chart.names, means, strict=True)))
+            return f"Bar chart: {chart.label}: {bars}"
+        case _:
+            assert_never(chart)
 
 
 def _line_chart(chart: LineChart) -> tuple[float, str]:

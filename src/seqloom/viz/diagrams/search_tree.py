@@ -19,7 +19,7 @@ def draw_search_tree(searched: InspectedSearch, dropped_per_step: int = 2) -> Sv
     """Draw the candidates of every step from left to right, with their log-probabilities.
 
     A box shows a token, its log-probability, and the sum of the log-probabilities up to it (Σ).
-    Boxes of dropped candidates are dashed. A finished output has a dark box, which shows its score
+    Boxes of dropped candidates are dashed. The box of a finished output shows its rank and its score
     instead of the sum. Thick lines lead to the best output.
 
     dropped_per_step: number of dropped candidates that are drawn at each step. Default: 2.

@@ -53,6 +53,10 @@ class Svg(str):
     def _repr_svg_(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        """Return the element for HTML pages. Unlike an <img>, it keeps the text for screen readers."""
+        return str(self)
+
     def save(self, path: str | Path) -> None:
         """Write the picture to a file."""
         write_file(Path(path), self.encode())
@@ -181,7 +185,8 @@ class Drawing:
         label = escape(f"{self.title}. {self.description}", quote=True)
         return Svg(
             f'<svg class="diagram" xmlns="http://www.w3.org/2000/svg" role="img" '
-            f'aria-label="{label}" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">'
+            f'aria-label="{label}" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+            f'style="max-width:100%;height:auto">'
             f"<style>{_STYLE}</style>"
             f'<rect class="paper" width="{width:.0f}" height="{height:.0f}" rx="8"/>'
             f'<g transform="translate({_MARGIN} {_MARGIN})">{"".join(self._elements)}</g></svg>'
