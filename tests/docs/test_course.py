@@ -37,10 +37,11 @@ def code_cells(notebook: Path) -> list[CodeCell]:
     found = []
     for cell in cells:
         # Options of a cell: a YAML block, or lines that start with a colon.
-        options = re.match(r"---\n.*?^---\n|(?::.*\n)*", cell, re.M | re.S)
+        options = re.match(r"---\n.*?^---\n|(?::[^\n]*\n)*", cell, re.M | re.S)
         assert options is not None
         tags = re.findall(r"tags: \[(.*?)\]", options[0])
         found.append(CodeCell(cell[options.end() :], frozenset(", ".join(tags).split(", "))))
+    assert all(cell.code.strip() for cell in found)
     return found
 
 
