@@ -86,7 +86,7 @@ def draw_encoder_decoder(trace: ForwardTrace) -> Svg:
         drawing.text(
             encoder_left,
             below + LINE_HEIGHT,
-            f"The decoder knows the source only through s₀, {len(trace.initial)} numbers.",
+            f"s₀ contains all information about the source: {len(trace.initial)} numbers.",
             "start",
             "soft",
         )
