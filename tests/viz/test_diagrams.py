@@ -59,6 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> seqloo
     return seqloom.load(folder)
 
 
+@pytest.mark.slow
 def test_forward_trace_has_the_probabilities_and_the_attention_of_the_run(run: seqloom.Run) -> None:
     trace = trace_forward(run, "abc", "cb")
     [scored] = run.score(["abc"], ["cb"])
@@ -70,6 +71,7 @@ def test_forward_trace_has_the_probabilities_and_the_attention_of_the_run(run: s
     assert trace.source == scored.source_pieces
 
 
+@pytest.mark.slow
 def test_forward_trace_has_the_states_of_the_encoder(run: seqloom.Run) -> None:
     trace = trace_forward(run, "abc", "cb")
     with torch.inference_mode():
@@ -78,6 +80,7 @@ def test_forward_trace_has_the_states_of_the_encoder(run: seqloom.Run) -> None:
     torch.testing.assert_close(states, memory.states[0])
 
 
+@pytest.mark.slow
 def test_encoder_decoder_shows_probabilities_attention_and_states(run: seqloom.Run) -> None:
     trace = trace_forward(run, "abc", "cb")
     shown = texts(viz.draw_encoder_decoder(trace))
@@ -104,6 +107,7 @@ def test_unrolled_language_model_shows_states_and_predictions() -> None:
     assert "language model, layer 1: LSTM with hidden vectors of width 2" in shown
 
 
+@pytest.mark.slow
 def test_unrolled_encoder_predicts_nothing(run: seqloom.Run) -> None:
     shown = texts(viz.draw_unrolled_rnn(trace_forward(run, "abc", "cb")))
     assert shown.count("U") == len("abc") + 1  # one step for each letter and for END
@@ -143,6 +147,7 @@ def test_soft_lookup_shows_the_weights_and_the_result_of_the_table() -> None:
     assert f"Σ α v = {found.result[0]:.3g}" in shown
 
 
+@pytest.mark.slow
 def test_soft_lookup_of_a_decoder_step_shows_its_weights(run: seqloom.Run) -> None:
     step = explain(run, "abc", 2, target="cb")
     shown = texts(viz.draw_soft_lookup(step))
@@ -175,6 +180,7 @@ def test_layer_of_the_paper_has_its_sizes() -> None:
     assert "3,152,384 parameters, post-norm" in shown
 
 
+@pytest.mark.slow
 def test_public_names_are_imported_on_first_use() -> None:
     code = "import sys; from seqloom import viz; print('torch' in sys.modules, len(dir(viz)))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -196,6 +202,7 @@ def test_charts_have_a_description_for_screen_readers() -> None:
     assert names == ["Line chart: loss by step <1>, for a & b", "Bar chart: norm: x 1.5, y 0.25"]
 
 
+@pytest.mark.slow
 def test_draw_writes_a_file_or_prints_the_figure(tmp_path: Path, run: seqloom.Run) -> None:
     file = tmp_path / "figure.svg"
     folder = str(run.folder)
@@ -215,6 +222,7 @@ def test_draw_lists_all_problems() -> None:
     assert "Name the file figure.svg" in result.error
 
 
+@pytest.mark.slow
 def test_draw_transformer_names_the_kind_of_a_decoder_without_layers(run: seqloom.Run) -> None:
     result = run_cli("draw", "transformer", run.folder)
     assert result.exit_code == ConfigError.exit_code
