@@ -15,6 +15,12 @@ from seqloom.core.errors import SeqloomError
 set_mimalloc_purge_delay()
 
 if TYPE_CHECKING:
+    from seqloom.config.schema.decoding import (
+        BeamConfig,
+        ExhaustiveConfig,
+        GreedyConfig,
+        SampleConfig,
+    )
     from seqloom.runs.forecaster import Forecaster, load_forecaster
     from seqloom.runs.prediction import Prediction
     from seqloom.runs.recipe import load_recipe
@@ -24,9 +30,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "BeamConfig",
+    "ExhaustiveConfig",
     "Forecaster",
+    "GreedyConfig",
     "Prediction",
     "Run",
+    "SampleConfig",
     "SeqloomError",
     "fine_tune",
     "load",
@@ -36,6 +46,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BeamConfig": "seqloom.config.schema.decoding",
+    "ExhaustiveConfig": "seqloom.config.schema.decoding",
+    "GreedyConfig": "seqloom.config.schema.decoding",
+    "SampleConfig": "seqloom.config.schema.decoding",
     "Forecaster": "seqloom.runs.forecaster",
     "load_forecaster": "seqloom.runs.forecaster",
     "Prediction": "seqloom.runs.prediction",

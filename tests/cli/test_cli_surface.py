@@ -63,6 +63,7 @@ SURFACE = {
         *("--keys", "--values", "--query", "--select", "--score", "--gamma", "--temperature"),
         *("--out", "--json"),
     },
+    "draw": {"KIND", "[RUN]", "[TEXT]", "--target", "--step", "--part", "--beam", "--out"},
     "gradients": {
         *("RUN", "TEXT", "[TARGET]", "--step", "--at", "--layer", "--head", "--full", "--lines"),
         *("--out", "--json"),
@@ -102,7 +103,16 @@ PANELS = {
     ],
     "Evaluate": ["evaluate", "compare", "align"],
     "Look inside": [
-        *("inspect", "search", "explain", "lookup", "gradients", "error-propagation", "lab"),
+        *(
+            "inspect",
+            "search",
+            "explain",
+            "lookup",
+            "gradients",
+            "error-propagation",
+            "draw",
+            "lab",
+        ),
     ],
     "Serve": ["serve"],
     "Exchange models with other toolkits": ["import", "export"],

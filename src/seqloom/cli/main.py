@@ -15,6 +15,7 @@ from seqloom.cli.commands.complete import complete
 from seqloom.cli.commands.config import config
 from seqloom.cli.commands.demo import demo
 from seqloom.cli.commands.doctor import doctor
+from seqloom.cli.commands.draw import draw
 from seqloom.cli.commands.error_propagation import error_propagation
 from seqloom.cli.commands.evaluate import evaluate
 from seqloom.cli.commands.explain import explain
@@ -147,6 +148,7 @@ _add(
     error_propagation,
     "seqloom error-propagation runs/demo test.de test.en --out errors.png",
 )
+_add(_INSIDE, draw, "seqloom draw encoder-decoder runs/demo 'Das gefällt mir.' --out figure.svg")
 _add(_INSIDE, lab, "seqloom lab bottleneck")
 
 _add("Serve", serve, "seqloom serve runs/demo --port 8000")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import assert_never
 
+from seqloom.viz.diagrams.svg import Svg
+
 _WIDTH = 680
 _LETTER = 6.6
 """Approximate width of a letter in pixels."""
@@ -76,7 +78,7 @@ class BarChart:
 Chart = LineChart | BarChart
 
 
-def render_svg(chart: Chart) -> str:
+def render_svg(chart: Chart) -> Svg:
     """Return the chart as one self-contained <svg> element."""
     match chart:
         case LineChart():
@@ -85,10 +87,25 @@ def render_svg(chart: Chart) -> str:
             height, content = _bar_chart(chart)
         case _:
             assert_never(chart)
-    return (
+    return Svg(
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" '
-        f'role="img"><style>{STYLE}</style>{content}</svg>'
+        f'role="img" aria-label="{escape(_accessible_name(chart))}"><style>{STYLE}</style>'
+        f"{content}</svg>"
     )
+
+
+def _accessible_name(chart: Chart) -> str:
+    """Return what the chart shows, for screen readers."""
+    match chart:
+        case LineChart():
+            names = ", ".join(series.name for series in chart.series)
+            return f"Line chart: {chart.y_label} by {chart.x_label}, for {names}"
+        case BarChart():
+            means = [f"{sum(values) / len(values):.4g}" for values in chart.values]
+            bars = ", ".join(map(" ".join, zip(chart.names, means, strict=True)))
+            return f"Bar chart: {chart.label}: {bars}"
+        case _:
+            assert_never(chart)
 
 
 def _line_chart(chart: LineChart) -> tuple[float, str]:

@@ -1,0 +1,114 @@
+"""Hidden states, attention weights and probabilities of a recurrent model for one sentence."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqloom.analysis.explain.explainer import decode_output
+from seqloom.analysis.forward_record import RecordedAttention, RecordedLayer, record_forward
+from seqloom.analysis.gradients import training_batch
+from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.core.errors import ConfigError
+from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
+from seqloom.models.seq2seq import Model
+from seqloom.runs.run import Run
+from seqloom.text.vocabulary import SPECIAL_TOKENS, START
+
+
+@dataclass(frozen=True)
+class LayerStates:
+    """The hidden vectors of one recurrent layer.
+
+    name:   for example "layer 1", or "layer 1 ←" for the backward direction
+    states: (N, D) hidden vector after each token, in the order of the text
+    """
+
+    name: str
+    states: Tensor
+
+
+@dataclass(frozen=True)
+class ForwardTrace:
+    """The forward pass of a recurrent model for one sentence.
+
+    source:        source tokens; empty for a language model
+    inputs:        decoder inputs: START and the output tokens without the last one
+    output:        output tokens
+    encoder_cell:  "rnn", "gru" or "lstm"; None for a language model
+    decoder_cell:  "rnn", "gru" or "lstm"
+    encoder:       layers of the encoder; empty for a language model
+    decoder:       layers of the decoder
+    initial:       (D,) hidden vector of the lowest decoder layer before the first step
+    attention:     (T, S) attention weights of each step, averaged over heads; None without attention
+    probabilities: (T,) probability of each output token, given the tokens before it
+    """
+
+    source: tuple[str, ...]
+    inputs: tuple[str, ...]
+    output: tuple[str, ...]
+    encoder_cell: str | None
+    decoder_cell: str
+    encoder: tuple[LayerStates, ...]
+    decoder: tuple[LayerStates, ...]
+    initial: Tensor
+    attention: Tensor | None
+    probabilities: Tensor
+
+
+def trace_forward(
+    run: Run, text: str, target: str | None = None, decoding: DecodingConfig | None = None
+) -> ForwardTrace:
+    """Run a recurrent model with teacher forcing, and return its states and probabilities.
+
+    text:     source text; for a language model, the text to complete
+    target:   output text. Default: the output that the search returns for the text.
+    decoding: options of the search. Default: the options of the run.
+    """
+    encoder_cell, decoder_cell = _cells(run.name, run.model)
+    output = decode_output(run, text, target, decoding)
+    record = record_forward(run.model, training_batch(run, [text], [output]))
+    assert record.initial is not None, "a recurrent decoder has an initial state"
+    return ForwardTrace(
+        source=output.source_pieces,
+        inputs=(SPECIAL_TOKENS[START], *output.pieces[:-1]),
+        output=output.pieces,
+        encoder_cell=encoder_cell,
+        decoder_cell=decoder_cell,
+        encoder=tuple(map(_layer_states, record.encoder)),
+        decoder=tuple(map(_layer_states, record.decoder)),
+        initial=record.initial[0, 0, : record.decoder[0].width].detach(),
+        attention=_attention_weights(record.attention[0]) if record.attention else None,
+        probabilities=(-record.losses[0]).exp().detach(),
+    )
+
+
+def _cells(name: str, model: Model) -> tuple[str | None, str]:
+    """Return the cells of encoder and decoder. Raise ConfigError if one is not recurrent."""
+    encoder, decoder = model.encoder, model.decoder
+    problems = []
+    if encoder is not None and not isinstance(encoder, RecurrentEncoder):
+        problems.append(f"its encoder is a {type(encoder).__name__}")
+    if not isinstance(decoder, RecurrentDecoder):
+        problems.append(f"its decoder is a {type(decoder).__name__}")
+    if problems or not isinstance(decoder, RecurrentDecoder):
+        raise ConfigError(
+            f"{name}: has no hidden states that change from step to step: {' and '.join(problems)}. "
+            "Use a run with a recurrent model (model.encoder.kind and model.decoder.kind = "
+            "'recurrent')."
+        )
+    if not isinstance(encoder, RecurrentEncoder):
+        return None, decoder.layers[0].cell
+    return (encoder.forward_layers or encoder.backward_layers)[0].cell, decoder.layers[0].cell
+
+
+def _layer_states(layer: RecordedLayer) -> LayerStates:
+    states = [state[0, : layer.width].detach() for state in layer.states]  # N times (D,)
+    if layer.is_reversed:
+        states.reverse()
+    return LayerStates(layer.name, torch.stack(states))
+
+
+def _attention_weights(attention: RecordedAttention) -> Tensor:
+    """Return the weights (T, S), averaged over heads."""
+    return torch.stack([trace.weights[0].mean(0)[0] for trace in attention.steps]).detach()

@@ -1,0 +1,1 @@
+"""Diagrams of models for teaching, as SVG: recurrent networks, search trees, attention, layers."""
