@@ -43,7 +43,6 @@ autodoc_inherit_docstrings = False
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 88
 
 copybutton_exclude = ".linenos, .gp, .go"
 
@@ -51,6 +50,8 @@ html_theme = "furo"
 html_title = "seqloom"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
+html_show_search_summary = False  # summaries cannot be loaded from files
 html_show_copyright = False
 html_show_sphinx = False
