@@ -72,7 +72,7 @@ SURFACE = {
         "--metrics-port",
     },
     "import": {"FOLDER", "--run", "--from"},
-    "export": {"RUN", "--to", "--out", "--license"},
+    "export": {"RUN", "--to", "--out", "--license", "--languages"},
     "doctor": {"RECIPE", "--from", "--set", "--json"},
     "config": {"[RECIPE]", "--set", "--schema"},
     "inspect": {

@@ -14,10 +14,10 @@ from seqloom.serving.api.languages.detection import (
     detect_common_language,
     detect_languages,
 )
-from seqloom.serving.api.languages.pairs import language_name
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
 from seqloom.serving.api.translation import translate
 from seqloom.serving.server.service import Service, ServiceDependency
+from seqloom.text.language_names import language_name
 
 AUTO = "auto"
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
