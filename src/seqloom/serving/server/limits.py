@@ -46,6 +46,11 @@ class Limits(Section):
     """Maximum time that a request waits before the server rejects it."""
     deadline_seconds: float = Field(30.0, gt=0)
     """Maximum time from the complete request body to the complete response."""
+    files: int = Field(32, ge=1)
+    """Maximum number of translated files that wait for their download. The server rejects further
+    files with 503."""
+    file_seconds: float = Field(600.0, gt=0)
+    """Maximum time that a translated file waits for its download."""
     body_seconds: float = Field(30.0, gt=0)
     """Maximum time for the request body to arrive."""
     header_seconds: float = Field(10.0, ge=0.001)
