@@ -49,7 +49,7 @@ def run(sentence_run: Path) -> Run:
 @pytest.fixture(scope="module", params=["attention", "plain"])
 def letters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run for the four letters a to d, small enough for exhaustive search."""
-    plain = ["model.decoder.attention={kind='none'}", "model.decoder.initial_state='copy'"]
+    plain = ["model.decoder.attention={kind='none'}"]
     settings = plain if request.param == "plain" else []
     folder = tmp_path_factory.mktemp("letters") / "run"
     seqloom.train(tiny_config("training.steps=4", *settings), folder)

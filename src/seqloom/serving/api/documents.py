@@ -12,7 +12,7 @@ from starlette.datastructures import FormData, UploadFile
 from seqloom.core.errors import SeqloomError
 from seqloom.runs.options import TEXT_ONLY
 from seqloom.serving.api.decoding import choose_decoding
-from seqloom.serving.api.errors import ApiError, wrong_content_type
+from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.api.languages.detection import detect_common_language
 from seqloom.serving.api.libretranslate import (
     AUTO,
@@ -25,6 +25,8 @@ from seqloom.serving.api.libretranslate import (
 from seqloom.serving.api.translation import choose_direction, search_segments
 from seqloom.serving.server.service import Service, ServiceDependency
 from seqloom.text.documents.formats import SUFFIXES, Document, document_format, read_document
+
+FILE = "application/octet-stream"
 
 router = APIRouter(tags=["LibreTranslate"])
 
@@ -124,7 +126,14 @@ async def _translate(service: Service, uploaded: UploadedDocument) -> bytes:
     return uploaded.document.fill(best)
 
 
-@router.get("/download_file/{token}", response_class=Response)
+@router.get(
+    "/download_file/{token}",
+    response_class=Response,
+    responses={
+        200: {"content": {FILE: {"schema": {"type": "string", "format": "binary"}}}},
+        404: {"model": ErrorResponse},
+    },
+)
 async def get_translated_file(token: str, service: ServiceDependency) -> Response:
     """Download a translated file. The server then removes it."""
     file = service.files.take(token)
@@ -138,6 +147,6 @@ async def get_translated_file(token: str, service: ServiceDependency) -> Respons
     disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
     return Response(
         file.content,
-        media_type="application/octet-stream",
+        media_type=FILE,
         headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
     )
