@@ -23,7 +23,7 @@ SURFACE = {
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
-        "--overwrite",
+        *("--overwrite", "--glossary"),
     },
     "augment": {
         *("RUN", "FILE...", "--output", "--side", "--tag", "--max-ratio", "--beam", "--engine"),
@@ -31,7 +31,7 @@ SURFACE = {
     },
     "translate-file": {
         *("RUN", "FILE", "--output", "--overwrite", "--format", "--beam", "--engine", "--set"),
-        "--to",
+        *("--to", "--glossary"),
     },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
@@ -73,7 +73,7 @@ SURFACE = {
         "--metrics-port",
     },
     "import": {"FOLDER", "--run", "--from"},
-    "export": {"RUN", "--to", "--out", "--license"},
+    "export": {"RUN", "--to", "--out", "--license", "--languages"},
     "doctor": {"RECIPE", "--from", "--set", "--json"},
     "config": {"[RECIPE]", "--set", "--schema"},
     "inspect": {

@@ -14,8 +14,10 @@ from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.frame_store import Frames
 from seqloom.data.example import Split
 from seqloom.data.readers.images import Pixels
+from seqloom.decoding.search import ExcludedTokens
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import LIKELIHOOD, Objective
+from seqloom.text.glossary import RequiredPhrase
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class ModelInput:
     hidden_prefix: number of tokens at the start of the prefix that are not displayed, such as a
                    language tag
     frames:        (S, D) normalised vectors; None if the source is not a sequence of vectors
+    required_phrases: phrases that the output must contain, each as often as it is listed here.
+                   Their word indices refer to the source
+    excluded:      tokens that the output must not contain after its prefix; None if there are none
     """
 
     source: tuple[int, ...] | None
@@ -37,6 +42,8 @@ class ModelInput:
     max_length: int | None = None
     hidden_prefix: int = 0
     frames: Frames | None = None
+    required_phrases: tuple[RequiredPhrase, ...] = ()
+    excluded: ExcludedTokens | None = None
 
     @property
     def source_length(self) -> int:

@@ -14,6 +14,7 @@ from seqloom.cli.options import (
     BeamWidth,
     Engine,
     EnsembleMembers,
+    GlossaryFile,
     Json,
     RunFolder,
     TargetLanguage,
@@ -98,6 +99,7 @@ def translate(
             "Default: copy if the run was trained on sentences.",
         ),
     ] = None,
+    glossary: GlossaryFile = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -135,7 +137,9 @@ def translate(
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
     from seqloom.runs.options import PredictionOptions, check_n_best
+    from seqloom.text.glossary import read_glossary
 
+    phrases = None if glossary is None else read_glossary(glossary)
     portions = read_portions(files)
     output_file = None if output is None else OutputFile(output)
     if output_file is not None:
@@ -158,6 +162,7 @@ def translate(
         to=languages,
         split=split,
         pass_through=pass_through,
+        glossary=phrases,
     )
     engine_choice = prepare_engine(run, options, config.decoding)
 

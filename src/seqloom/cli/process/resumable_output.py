@@ -273,12 +273,15 @@ def output_request(
         parameter.opts[0]: context.params[parameter.name]
         for parameter in context.command.params
         if parameter.name in context.params
-        and parameter.name not in ("run_folder", "files", "ensemble", "output", "overwrite")
+        and parameter.name
+        not in ("run_folder", "files", "ensemble", "output", "overwrite", "glossary")
     }
+    glossary: Path | None = context.params.get("glossary")
     return {
         "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
         "input files": [file_digest(path) for path in files],
         "options": options,
+        **({} if glossary is None else {"glossary": file_digest(glossary)}),
         "engine": engine,
         "seqloom version": f"{__version__}, {PORTION} lines per portion",
     }
