@@ -49,7 +49,7 @@ from seqloom.cli.process.interrupts import EXIT_CODE as INTERRUPTED_EXIT_CODE
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
 from seqloom.cli.torch_setup import prepare_for_torch
-from seqloom.core.errors import SeqloomError, StorageError
+from seqloom.core.errors import PeerError, SeqloomError, StorageError
 
 SIGPIPE_EXIT_CODE = 128 + 13
 """Exit code of a program that was ended by the signal SIGPIPE."""
@@ -167,6 +167,8 @@ def run() -> None:
     try:
         with restored_settings(), catch_interrupts(), checked_stdout():
             app(prog_name="seqloom")
+    except PeerError as error:
+        sys.exit(error.exit_code)
     except SeqloomError as error:
         print_error(error)
         sys.exit(error.exit_code)

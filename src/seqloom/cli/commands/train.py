@@ -14,6 +14,7 @@ from seqloom.cli.process.interrupts import (
 )
 from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.core.errors import ConfigError
+from seqloom.core.launch import is_main_rank, restarts
 
 
 def train(
@@ -57,7 +58,8 @@ def train(
     config = resolve_recipe(recipe, settings, parent).config
     is_run = (Path(recipe) / "config.toml").is_file()
     folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
-    if not resume and (folder / "config.toml").exists():
+    # A job that torchrun has restarted may resume its run. `run_training` decides that.
+    if not resume and not restarts() and (folder / "config.toml").exists():
         raise ConfigError(
             f"{folder}: already contains a run. Continue it with `seqloom train {folder} "
             "--resume`, or choose another folder with --run."
@@ -67,8 +69,9 @@ def train(
     from seqloom.cli.training_display import exit_code, summary_lines, training_display
     from seqloom.training.loop import train as run_training
 
-    with training_display(progress) as report:
+    with training_display(progress if is_main_rank() else "none") as report:
         summary = run_training(config, folder, resume=resume, report=report)
-    for line in summary_lines(config, summary):
-        print_message(line)
+    if is_main_rank():
+        for line in summary_lines(config, summary):
+            print_message(line)
     raise typer.Exit(exit_code(summary))
