@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.distributed.distributed_c10d import HashStore
+from torch._C._distributed_c10d import HashStore
 from torch.nn.parallel import DistributedDataParallel
 
 from ranks import run_on_ranks, train_on_ranks
