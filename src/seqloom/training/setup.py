@@ -194,11 +194,8 @@ def _with_batches_per_step(config: RunConfig, batches: int | None) -> RunConfig:
 
 
 def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientSum:
-    """Prepare the model for training on the ranks of this job.
-
-    Captured steps add up gradients themselves.
-    """
-    if not world.has_group or uses_cuda_graphs(config, world.device):
+    """Prepare the model for training on the ranks of this job."""
+    if not world.has_group:
         return SINGLE_MODEL
     if config.training.parallel == "fsdp":
         from seqloom.training.parallel.sharding import Shards
