@@ -10,18 +10,23 @@ from torch._C._distributed_c10d import HashStore
 from torch.nn.parallel import DistributedDataParallel
 
 from ranks import run_on_ranks, train_on_ranks
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.errors import ConfigError, PeerError, TrainingError
 from seqloom.data.batching.stream import BatchStream
+from seqloom.models.transformer import TransformerEncoder
 from seqloom.runs.folder.weights import read_tensors, write_tensors
 from seqloom.training import loop
 from seqloom.training.distributed import World, join_world
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
+from seqloom.training.out_of_memory import split_on_out_of_memory
 from seqloom.training.parallel import failures, gradients
 from seqloom.training.parallel.agreement import check_equal_settings, flatten_settings
+from seqloom.training.parallel.sharding import Shards
 from seqloom.training.session import Session
-from seqloom.training.setup import open_session
+from seqloom.training.setup import continues_job, open_session
+from seqloom.training.step import SeededBatch
 from tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
@@ -35,6 +40,13 @@ CPU = torch.device("cpu")
 HARD_ATTENTION = (*NO_DROPOUT, "model.decoder.attention.selection=argmax")
 """Some weights of this model have no gradient."""
 SHORT = ("training.steps=6", "training.evaluate_every=3", "training.checkpoint_every=3")
+
+
+def session_of(config: RunConfig, folder: Path, world: World) -> Session:
+    """A session before its first step."""
+    session = open_session(config, folder, False, world, lambda event: None)
+    session.event_log.close()
+    return session
 
 
 def losses_of(folder: Path) -> list[float]:
@@ -57,7 +69,7 @@ def test_gradients_of_two_ranks_equal_those_of_one(
     config = tiny_config(*changes, "training.accumulate=4", "training.clip=none")
 
     def write_gradients(world: World, name: str) -> None:
-        session = open_session(config, tmp_path / "run" / name, False, world, lambda event: None)
+        session = session_of(config, tmp_path / "run" / name, world)
         session.optimizer.step = lambda: None  # type: ignore[assignment, method-assign]
         for step in range(3):
             loop.take_step(session)
@@ -68,7 +80,6 @@ def test_gradients_of_two_ranks_equal_those_of_one(
             }
             if world.is_main:
                 write_tensors(tmp_path / f"{name}-{step}.safetensors", found)
-        session.event_log.close()
 
     def on_rank(_: int) -> None:
         with join_world(CPU, 60) as world:
@@ -165,11 +176,28 @@ def test_sharded_training_equals_replicas_and_resumes_on_one_rank(tmp_path: Path
     assert temporary_files(tmp_path / "sharded") == []
 
 
+@pytest.mark.slow
+def test_activation_checkpointing_does_not_change_the_weights(tmp_path: Path) -> None:
+    dropout = ("model.encoder.dropout=0.1", "model.decoder.dropout=0.1")
+    for name in ("false", "true"):
+        setting = f"training.activation_checkpointing={name}"
+        train(tiny_config(*TRANSFORMER, *dropout, *SHORT, setting), tmp_path / name)
+    assert torch.equal(weights_in(tmp_path / "true"), weights_in(tmp_path / "false"))
+
+
+def test_activation_checkpointing_computes_layers_again(tmp_path: Path) -> None:
+    config = tiny_config(*TRANSFORMER, "training.activation_checkpointing=true")
+    session = session_of(config, tmp_path / "x", World(0, 1, CPU))
+    calls = []
+    encoder = session.model.encoder
+    assert isinstance(encoder, TransformerEncoder)
+    encoder.layers[0].feedforward.register_forward_pre_hook(lambda *_: calls.append("forward"))
+    loop.take_step(session)
+    assert len(calls) == 2, "once in the forward pass and once in the backward pass"
+
+
 def test_the_batches_of_a_step_are_dealt_to_the_ranks_in_order(tmp_path: Path) -> None:
-    session = open_session(
-        tiny_config(), tmp_path / "x", False, World(0, 1, CPU), lambda event: None
-    )
-    session.event_log.close()
+    session = session_of(tiny_config(), tmp_path / "x", World(0, 1, CPU))
     corpus, layout = session.stream.corpus, session.stream.layout
     for size in (1, 2, 4):
         streams = [BatchStream(corpus, layout, 1, rank, size) for rank in range(size)]
@@ -185,7 +213,7 @@ def test_a_number_of_ranks_that_does_not_divide_the_batches_of_a_step_is_an_erro
     world = World(0, 4, CPU)
     config = tiny_config("training.accumulate=6")
     with pytest.raises(ConfigError, match=r"is 6, .* to 4 ranks.*training\.accumulate = 8"):
-        open_session(config, tmp_path / "x", False, world, lambda event: None)
+        session_of(config, tmp_path / "x", world)
     assert not (tmp_path / "x").exists()
 
 
@@ -202,6 +230,66 @@ def test_different_settings_of_ranks_are_listed(monkeypatch: pytest.MonkeyPatch)
     assert "  training.steps: 12 on rank 0, 9 on rank 1" in lines
     assert "  training.seed: 1 on rank 0, 5 on rank 1" in lines
     assert len(lines) == 4
+
+
+def test_a_run_folder_that_a_machine_does_not_see_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gather(world: World, value: object) -> list[object]:
+        return [value, ("node2", False) if isinstance(value, tuple) else value]
+
+    monkeypatch.setattr(World, "gather", gather)
+    message = r"run: rank 0 has created .* not visible on node2\. Choose a --run folder on a file"
+    with pytest.raises(ConfigError, match=message):
+        session_of(tiny_config(), tmp_path / "run", World(0, 1, CPU))
+
+
+def test_a_restarted_job_resumes_only_the_run_that_it_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job 7")
+    session_of(tiny_config(), tmp_path / "run", World(0, 1, CPU))
+    assert not continues_job(tmp_path / "run"), "the first start does not resume"
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert continues_job(tmp_path / "run")
+    assert not continues_job(tmp_path / "other")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job 8")
+    assert not continues_job(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (("loop=captured", "parallel=fsdp"), "does not work with parallel = 'fsdp'"),
+        (("loop=captured", "activation_checkpointing=true"), "activation_checkpointing = true"),
+        (("parallel=fsdp", "decoder_input.kind=free-running"), "only teacher forcing"),
+        (
+            ("parallel=fsdp", "minimum_risk={after=2}", "stopping.score=bleu"),
+            "does not support training.minimum_risk",
+        ),
+    ],
+)
+def test_settings_that_do_not_work_together_are_rejected(
+    changes: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        tiny_config(*(f"training.{change}" for change in changes))
+
+
+def run_out_of_memory(*_: object) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+
+def test_out_of_memory_after_the_backward_pass_on_several_ranks_is_an_error(tmp_path: Path) -> None:
+    session = session_of(tiny_config(), tmp_path / "x", World(0, 1, CPU))
+    session.world = World(0, 2, CPU)
+    with pytest.raises(TrainingError, match=r"after the backward pass.*training\.batch_tokens"):
+        split_on_out_of_memory(run_out_of_memory, [SeededBatch(next(session.stream))], session)  # type: ignore[arg-type]
+
+
+def test_out_of_memory_with_fsdp_is_an_error() -> None:
+    with pytest.raises(TrainingError, match=r"'fsdp' cannot repeat the step.*batch_tokens"):
+        Shards.abandon(object())  # type: ignore[arg-type]
 
 
 def store_with(**values: str) -> HashStore:

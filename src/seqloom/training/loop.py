@@ -193,8 +193,8 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
 
     max_minutes = settings.stopping.max_minutes
     is_last = step >= settings.steps
-    is_out_of_time = session.world.any(
-        max_minutes is not None and progress.seconds() > 60 * max_minutes
+    is_out_of_time = max_minutes is not None and session.world.any(
+        progress.seconds() > 60 * max_minutes
     )
     evaluation_due = is_last or is_out_of_time or step % settings.evaluate_every == 0
     reason = None
