@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ranks import run_on_ranks, train_on_ranks
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
-from seqloom.core.errors import ConfigError, PeerError, TrainingError
+from seqloom.core.errors import ConfigError, PeerError, SeqloomError, TrainingError
 from seqloom.data.batching.stream import BatchStream
 from seqloom.models.transformer import TransformerEncoder
 from seqloom.runs.folder.weights import read_tensors, write_tensors
@@ -39,6 +39,7 @@ from tiny_runs import (
 CPU = torch.device("cpu")
 HARD_ATTENTION = (*NO_DROPOUT, "model.decoder.attention.selection=argmax")
 """Some weights of this model have no gradient."""
+DROPOUT = ("model.encoder.dropout=0.1", "model.decoder.dropout=0.1")
 SHORT = ("training.steps=6", "training.evaluate_every=3", "training.checkpoint_every=3")
 
 
@@ -61,7 +62,9 @@ def weights_in(folder: Path) -> Tensor:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [HARD_ATTENTION, TRANSFORMER], ids=["unused", "transformer"])
+@pytest.mark.parametrize(
+    "changes", [HARD_ATTENTION, (*TRANSFORMER, *DROPOUT)], ids=["unused", "dropout"]
+)
 def test_gradients_of_two_ranks_equal_those_of_one(
     tmp_path: Path, changes: tuple[str, ...]
 ) -> None:
@@ -96,6 +99,9 @@ def test_gradients_of_two_ranks_equal_those_of_one(
             torch.testing.assert_close(two[name], one[name], rtol=1e-5, atol=1e-7)
 
 
+Stage = Literal["first step", "forward", "backward"]
+
+
 class SmallBuckets(DistributedDataParallel):
     """DDP with many buckets, so that a rank can fail after some and before others."""
 
@@ -103,16 +109,19 @@ class SmallBuckets(DistributedDataParallel):
         super().__init__(module, **{**options, "bucket_cap_mb": 0.0005})  # 500 bytes
 
 
-def limit_memory_of_rank_1(
-    monkeypatch: pytest.MonkeyPatch, tokens: int, stage: Literal["forward", "backward"]
-) -> None:
-    """Simulate a rank 1 that runs out of memory for batches with more target tokens than this."""
+def limit_memory_of_rank_1(monkeypatch: pytest.MonkeyPatch, tokens: int, stage: Stage) -> None:
+    """Simulate a rank 1 that runs out of memory for batches with more target tokens than this.
+
+    It does so in the first step, which is without DDP, or in step 3.
+    """
+    first_step = 1 if stage == "first step" else 3
 
     def fail(_: Tensor | None = None) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
 
     def loss(session: Session, step: int, batch: Batch) -> Tensor:
-        if session.world.rank == 0 or batch.targets.values.numel() <= tokens:
+        fits = step < first_step or batch.targets.values.numel() <= tokens
+        if session.world.rank == 0 or fits:
             return batch_loss(session, step, batch)
         if stage == "forward":
             fail()
@@ -129,9 +138,9 @@ def limit_memory_of_rank_1(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["forward", "backward"])
+@pytest.mark.parametrize("stage", ["first step", "forward", "backward"])
 def test_out_of_memory_on_one_rank_splits_the_batches_of_all_and_keeps_the_losses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: Literal["forward", "backward"]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: Stage
 ) -> None:
     one = tiny_config(*NO_DROPOUT, *SHORT, "training.accumulate=2")
     train(one, tmp_path / "whole")
@@ -178,10 +187,9 @@ def test_sharded_training_equals_replicas_and_resumes_on_one_rank(tmp_path: Path
 
 @pytest.mark.slow
 def test_activation_checkpointing_does_not_change_the_weights(tmp_path: Path) -> None:
-    dropout = ("model.encoder.dropout=0.1", "model.decoder.dropout=0.1")
     for name in ("false", "true"):
         setting = f"training.activation_checkpointing={name}"
-        train(tiny_config(*TRANSFORMER, *dropout, *SHORT, setting), tmp_path / name)
+        train(tiny_config(*TRANSFORMER, *DROPOUT, *SHORT, setting), tmp_path / name)
     assert torch.equal(weights_in(tmp_path / "true"), weights_in(tmp_path / "false"))
 
 
@@ -230,6 +238,34 @@ def test_different_settings_of_ranks_are_listed(monkeypatch: pytest.MonkeyPatch)
     assert "  training.steps: 12 on rank 0, 9 on rank 1" in lines
     assert "  training.seed: 1 on rank 0, 5 on rank 1" in lines
     assert len(lines) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("steps_of_rank_1", "folder", "error"),
+    [
+        (9, "run", "ConfigError: the ranks of this job do not train the same model:"),
+        (12, "file/run", "StorageError: "),
+    ],
+    ids=["different recipes", "unwritable folder"],
+)
+def test_an_error_before_training_ends_all_ranks_and_is_reported_by_rank_0(
+    tmp_path: Path, steps_of_rank_1: int, folder: str, error: str
+) -> None:
+    (tmp_path / "file").touch()
+
+    def on_rank(rank: int) -> None:
+        config = tiny_config(f"training.steps={steps_of_rank_1 if rank == 1 else 12}")
+        try:
+            train(config, tmp_path / folder)
+        except SeqloomError as raised:
+            message = f"{type(raised).__name__}: {raised}"
+            (tmp_path / str(rank)).write_text(message, encoding="utf-8")
+
+    assert run_on_ranks(2, on_rank) == [0, 0]
+    assert (tmp_path / "0").read_text(encoding="utf-8").startswith(error)
+    assert (tmp_path / "1").read_text(encoding="utf-8").startswith("PeerError: ")
+    assert not (tmp_path / folder).exists()
 
 
 def test_a_run_folder_that_a_machine_does_not_see_is_an_error(
