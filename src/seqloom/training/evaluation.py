@@ -153,9 +153,8 @@ def dataset_loss(
     """
     world = session.world
     losses = []
-    for number, batch in enumerate(
-        corpus_batches(dataset, session.config.training.batch_tokens), start=0
-    ):
+    batches = corpus_batches(dataset, session.config.training.batch_tokens)
+    for number, batch in enumerate(batches):
         if number % world.size == 0:
             check_signals()
         if number % world.size == world.rank:
