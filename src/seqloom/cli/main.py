@@ -50,7 +50,8 @@ from seqloom.cli.process.interrupts import EXIT_CODE as INTERRUPTED_EXIT_CODE
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
 from seqloom.cli.torch_setup import prepare_for_torch
-from seqloom.core.errors import SeqloomError, StorageError
+from seqloom.core.errors import PeerError, SeqloomError, StorageError
+from seqloom.core.launch import is_main_rank
 
 SIGPIPE_EXIT_CODE = 128 + 13
 """Exit code of a program that was ended by the signal SIGPIPE."""
@@ -169,13 +170,16 @@ def run() -> None:
     try:
         with restored_settings(), catch_interrupts(), checked_stdout():
             app(prog_name="seqloom")
+    except PeerError as error:
+        sys.exit(error.exit_code)
     except SeqloomError as error:
         print_error(error)
         sys.exit(error.exit_code)
     except StdoutClosedError:
         sys.exit(SIGPIPE_EXIT_CODE)
     except CommandInterrupted as interruption:
-        print_message(str(interruption))
+        if is_main_rank():
+            print_message(str(interruption))
         sys.exit(INTERRUPTED_EXIT_CODE)
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""
