@@ -14,8 +14,9 @@ from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.stream import BatchStream
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.variants import build_variants
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from seqloom.data.batching.windows import WindowLayout
     from seqloom.data.checks.doctor import DatasetCheck, examine
     from seqloom.data.checks.warnings import Finding
-    from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+    from seqloom.data.corpus.corpus import Corpus, build_corpus
     from seqloom.data.corpus.dataset import CorpusReport, Dataset
     from seqloom.data.corpus.long_text import LongTextDataset
     from seqloom.data.corpus.series_dataset import SeriesDataset
     from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
     from seqloom.data.example import Example, InvalidLine, Split
+    from seqloom.data.preparation.request import CorpusRequest
     from seqloom.data.readers.series import SeriesWindow, read_windows
     from seqloom.data.readers.splits import merge_references, read_corpus, read_split
 
@@ -42,7 +43,7 @@ _MODULES = {
     "BucketLayout": "batching.bucketing",
     "Corpus": "corpus.corpus",
     "CorpusReport": "corpus.dataset",
-    "CorpusRequest": "corpus.corpus",
+    "CorpusRequest": "preparation.request",
     "Dataset": "corpus.dataset",
     "DatasetCheck": "checks.doctor",
     "Example": "example",

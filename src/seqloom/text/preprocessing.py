@@ -129,6 +129,8 @@ class Preprocessing:
 
     def apply(self, text: str) -> str:
         """Return the preprocessed text."""
+        if not self.tags.names and not self.lowercase:
+            return normalise(text, self.normalization)
         return "".join(part for part, _ in self.split(text))
 
     def split(self, text: str) -> Iterator[tuple[str, bool]]:

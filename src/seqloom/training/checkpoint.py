@@ -26,6 +26,7 @@ KEPT_CHECKPOINTS = 2
 MAY_CHANGE = (
     "data.folder",
     "data.expected",
+    "data.workers",
     "data.parent.folder",
     "data.parent.dev",
     "data.general",
@@ -39,8 +40,9 @@ MAY_CHANGE = (
     "training.evaluate_examples",
     "training.checkpoint_every",
 )
-"""Settings that a resumed run may change: the data folders, the path of the parent, the general dev
-set, settings that only predictions use, durations and intervals."""
+"""Settings that a resumed run may change: the data folders, the number of processes that prepare data,
+the path of the parent, the general dev set, settings that only predictions use, durations and
+intervals."""
 
 
 def save_checkpoint(session: Session) -> None:

@@ -6,6 +6,7 @@ resumed run.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -28,7 +29,7 @@ from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.checks.sentences import resolve_sentence_splitting
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.dataset import Dataset, ReadingProgress
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
@@ -305,8 +306,8 @@ def _prepare_folder(
 
 
 def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Dataset:
-    def progress(examples: int) -> None:
-        report(Event("tokenise", 0, {"split": split, "examples": examples}))
+    def progress(reading: ReadingProgress) -> None:
+        report(Event("tokenise", 0, {"split": split, **asdict(reading)}))
 
     return task.corpus(config, split, progress)
 
