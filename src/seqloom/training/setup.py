@@ -25,6 +25,7 @@ from seqloom.core.storage import (
     replace_listed_file,
 )
 from seqloom.data.batching.layout import BatchLayout
+from seqloom.data.batching.planning import size_chunks
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.checks.expected_files import check_expected_files
@@ -366,7 +367,7 @@ def _beyond_positions(
         if lengths is None or not limits:
             continue
         limit = min(limits.values())
-        count = int((lengths + 1 > limit).sum())
+        count = sum(int((sizes > limit).sum()) for sizes in size_chunks(None, lengths))
         if count:
             if isinstance(corpus, LongTextDataset):
                 remedy = f"set data.{split}.length = {limit}"

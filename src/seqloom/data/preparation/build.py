@@ -84,7 +84,7 @@ def _keep_shards_of_this_plan(folder: Path) -> None:
 
 def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int:
     """Return the number of processes to use: at most one for each shard, and one for small data."""
-    if input_bytes(request) < MIN_PARALLEL_BYTES or sources[0].shard_records is None:
+    if input_bytes(request) < MIN_PARALLEL_BYTES or sources[0].is_one_shard:
         return 1
     workers = request.data.workers or available_cores()
     if all(source.parts is not None for source in sources):

@@ -47,7 +47,7 @@ class SplitSource:
     parts:   the parts of the files of the corpus, one for each shard; None if it is not cut
     lines:   number of lines of all parts
     assigns: True if `read` and the parts also contain the examples held out for dev and test
-    shard_records: number of records in a shard if there are no parts; None: one shard has all
+    is_one_shard: True if all examples must be in one shard
     """
 
     corpus: CorpusOrHoldOutConfig | None
@@ -55,7 +55,7 @@ class SplitSource:
     parts: Sequence[FileParts] | None = None
     lines: int = 0
     assigns: bool = False
-    shard_records: int | None = SHARD_RECORDS
+    is_one_shard: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,7 @@ def split_sources(request: CorpusRequest, training_shards: Sequence[Path]) -> li
     is_long_text = isinstance(request.target, LongTextTokenizer)
     corpora = corpora_of(data, split)
     if is_replay or is_long_text or not corpora:
-        size = None if is_long_text else SHARD_RECORDS
-        return [SplitSource(None, lambda: _read_whole_split(request), shard_records=size)]
+        return [SplitSource(None, lambda: _read_whole_split(request), is_one_shard=is_long_text)]
     refuse_missing_files(data, split)
     return [_source(request, corpus, training_shards) for corpus in with_one_hold_out(corpora)]
 
@@ -163,7 +162,9 @@ def shard_jobs(
             continue
         records = source.read()
         while (first := next(records, None)) is not None:
-            shard = chain([first], islice(records, _remaining(source)))
+            shard = chain(
+                [first], islice(records, None if source.is_one_shard else SHARD_RECORDS - 1)
+            )
             job = ShardJob(index, number, source.assigns)
             index += 1
             if (folder / job.name).exists():
@@ -175,7 +176,3 @@ def shard_jobs(
                 yield ShardJob(job.index, number, source.assigns, temporary=path), iter(())
             else:
                 yield job, shard
-
-
-def _remaining(source: SplitSource) -> int | None:
-    return None if source.shard_records is None else source.shard_records - 1

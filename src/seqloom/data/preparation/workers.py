@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,8 @@ class _Pool:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with suppress(OSError):  # bytes that the process has not read
+                        pipe.close()
 
     def _serve(self, process: "subprocess.Popen[bytes]") -> None:
         """Pass jobs to one process until there are no more."""

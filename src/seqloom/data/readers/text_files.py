@@ -1,6 +1,7 @@
 """Reads lines of text files in constant memory. Errors name the file and the line."""
 
 import glob
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -166,28 +167,27 @@ def _decode_lines(
 
     number: number of the first line
     """
+    remaining = math.inf if size is None else size
     # The line ending and the byte order mark do not count towards MAX_BYTES.
-    while (size is None or size > 0) and (
-        raw := file.readline(MAX_BYTES + 2 + len(BYTE_ORDER_MARK))
-    ):
+    limit = MAX_BYTES + 2 + len(BYTE_ORDER_MARK)
+    while remaining > 0 and (raw := file.readline(limit)):
         yield _decode(raw, name, number)
         number += 1
-        size = None if size is None else size - len(raw)
+        remaining -= len(raw)
 
 
 def _decode(raw: bytes, name: str, number: int) -> str | InvalidLine:
     if number == 1:
         raw = raw.removeprefix(BYTE_ORDER_MARK)
     line = raw.removesuffix(b"\n").removesuffix(b"\r")
-    where = f"{name}:{number}"
     if len(line) > MAX_BYTES:
         raise DataError(
-            f"{where}: the line is longer than {MAX_BYTES:,} bytes; "
+            f"{name}:{number}: the line is longer than {MAX_BYTES:,} bytes; "
             "split the text into one sentence per line"
         )
     if b"\0" in line:
         return InvalidLine(
-            where,
+            f"{name}:{number}",
             "the line contains a NUL byte, so the file is not UTF-8 text",
             "convert it, for example with: iconv -f UTF-16 -t UTF-8",
         )
@@ -195,7 +195,7 @@ def _decode(raw: bytes, name: str, number: int) -> str | InvalidLine:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         return InvalidLine(
-            where,
+            f"{name}:{number}",
             f"byte {error.start + 1} of the line (0x{line[error.start]:02x}) is not valid UTF-8",
             "convert it, for example with: iconv -f LATIN1 -t UTF-8",
         )

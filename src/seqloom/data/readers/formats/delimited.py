@@ -102,18 +102,19 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | I
 
 def read_tsv_part(part: FilePart, config: TsvConfig, table: str) -> Iterator[Example | InvalidLine]:
     """Yield one example per line of a part of a file, or a problem."""
-    path = part.path
+    path = str(part.path)
     selected = (config.source_column, config.target_column, *config.reference_columns)
+    last = max(selected)
     for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
         if isinstance(line, InvalidLine):
             yield line
             continue
         columns = line.split("\t")
-        if len(columns) <= max(selected):
-            yield _missing_column(f"{path}:{number}", columns, max(selected), table)
+        if len(columns) <= last:
+            yield _missing_column(f"{path}:{number}", columns, last, table)
             continue
-        source, target, *references = (columns[column] for column in selected)
-        yield Example(source, target, (target, *references), f"{path}:{number}")
+        texts = [columns[column] for column in selected]
+        yield Example(texts[0], texts[1], tuple(texts[1:]), f"{path}:{number}")
 
 
 def _missing_column(where: str, columns: list[str], missing: int, table: str) -> InvalidLine:
