@@ -35,6 +35,7 @@ from seqloom.data.corpus.filters import INVALID_LINE
 from seqloom.data.corpus.token_store import TokenWriter
 from seqloom.data.preparation import build, file_parts, jobs
 from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.preparation.workers import write_shards
 from seqloom.data.readers.text_files import FilePart, read_lines_or_problems
 from seqloom.text.build import train_tokenizer
 
@@ -235,7 +236,7 @@ def test_invalid_lines_of_all_shards_are_listed_with_their_line_numbers(
     with pytest.raises(DataError, match=r"(?s)3 lines cannot.*:3: .*:200: .*:399: "):
         build_corpus(request)
     skipping = replace(request, data=data.model_copy(update={"invalid_lines": "skip"}))
-    with patch.object(build, "write_shards", wraps=build.write_shards) as write:
+    with patch.object(build, "write_shards", wraps=write_shards) as write:
         report = build_corpus(skipping).report
         assert list(write.call_args.args[2]) == [], "the shards of the failed build are reused"
     assert report.dropped[INVALID_LINE] == 3
@@ -305,7 +306,7 @@ def test_full_disk_is_reported_and_finished_shards_are_kept(
         context.setattr(TokenWriter, "append", append_until_full)
         with pytest.raises(StorageError, match=r"No space left .*kept.*set XDG_CACHE_HOME"):
             build_corpus(request_)
-    with patch.object(build, "write_shards", wraps=build.write_shards) as write:
+    with patch.object(build, "write_shards", wraps=write_shards) as write:
         corpus = build_corpus(request_)
     assert write.call_count == 1
     assert contents(corpus) == uninterrupted

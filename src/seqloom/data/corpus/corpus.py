@@ -21,8 +21,9 @@ from seqloom.data.corpus.filters import INVALID_LINE, PairLengths
 from seqloom.data.corpus.frame_store import VALUES_FILE, FrameStore, FrameWriter
 from seqloom.data.corpus.image_store import PIXELS_FILE, ImageStore, ImageWriter
 from seqloom.data.corpus.token_store import TokenStore, TokenWriter
-from seqloom.data.example import InvalidLine
+from seqloom.data.example import Example, InvalidLine, Split
 from seqloom.data.preparation.build import build_text_corpus, finish_corpus, shard_folders
+from seqloom.data.preparation.records import held_out_file, read_examples
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.preparation.shard import REPORT, count_group, count_pair
 from seqloom.data.readers.splits import read_split
@@ -107,6 +108,16 @@ class Corpus:
 
     def variants(self) -> Iterator["Corpus"]:
         return (self.for_epoch(epoch) for epoch in range(1 + len(self._other_folders)))
+
+    def held_out(self, split: Split) -> Iterator[Example] | None:
+        """Return the examples of the training corpora that are held out for a split.
+
+        Return None if this corpus does not contain them. Then they must be read from the data files.
+        """
+        files = [held_out_file(shard, split) for shard in self._shards]
+        if not all(path.exists() for path in files):
+            return None
+        return (record for path in files for record in read_examples(path))
 
     def release(self) -> None:
         for store in (self.sources, self.targets):

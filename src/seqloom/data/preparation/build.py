@@ -26,7 +26,7 @@ from seqloom.data.preparation import file_parts, jobs
 from seqloom.data.preparation.jobs import SplitSource, input_bytes, shard_jobs, split_sources
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.preparation.shard import REPORT, ShardReport, count_group
-from seqloom.data.preparation.workers import write_shards
+from seqloom.data.preparation.workers import can_use_processes, write_shards
 from seqloom.data.readers.splits import InvalidLines, empty_corpus_error
 
 MIN_PARALLEL_BYTES = 2**23
@@ -89,7 +89,7 @@ def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int
     workers = request.data.workers or available_cores()
     if all(source.parts is not None for source in sources):
         workers = min(workers, sum(len(source.parts or ()) for source in sources))
-    return max(workers, 1)
+    return workers if workers > 1 and can_use_processes(request) else 1
 
 
 def available_cores() -> int:

@@ -37,3 +37,8 @@ def read_records(path: Path) -> Records:
             else:
                 source, target, references, *others = content
                 yield Example(source, target, tuple(references), *others)
+
+
+def read_examples(path: Path) -> Iterator[Example]:
+    """Yield the examples of a file, without its invalid lines."""
+    return (record for record in read_records(path) if isinstance(record, Example))

@@ -1,22 +1,20 @@
 """Worker processes that write shards.
 
-A worker is a Python process that reads pickled jobs from its standard input and writes pickled
-messages to its standard output. Unlike the processes of `multiprocessing`, it does not import the
-program of its parent, so that a script needs no `if __name__ == "__main__"`. A worker ends when its
-parent does.
+A worker is a Python process that reads jobs from its standard input and writes messages to its
+standard output. Unlike the processes of `multiprocessing`, it does not import the program of its
+parent, so that a script needs no `if __name__ == "__main__"`. A worker ends when its parent does.
 """
 
 import os
-import pickle
 import queue
 import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any
 
 from seqloom.core.errors import SeqloomError
 from seqloom.data.preparation.jobs import ShardJob
@@ -24,6 +22,7 @@ from seqloom.data.preparation.records import Records
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.preparation.shard import write_shard
 
+STDIN, STDOUT = 0, 1  # file descriptors of a process
 POLL_SECONDS = 0.1
 """Seconds between two calls of the progress callback."""
 
@@ -58,18 +57,61 @@ def _added_to(finished: int, progress: Callable[[int], None]) -> Callable[[int],
     return lambda read: progress(finished + read)
 
 
+def can_use_processes(request: CorpusRequest) -> bool:
+    """Return True if other processes can build the corpus.
+
+    They cannot on Windows, where standard input is no `Connection`, and if code outside seqloom
+    defines classes that cannot be pickled.
+    """
+    if os.name == "nt":
+        return False
+    try:
+        ForkingPickler.dumps(request)
+    except Exception:  # pickling raises errors of several types
+        return False
+    return True
+
+
+class _Worker:
+    """A worker process and the connections to it."""
+
+    def __init__(self) -> None:
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            "from seqloom.data.preparation.workers import run_worker; run_worker()"
+        )
+        # In a session of its own, the process does not receive Ctrl-C: its parent ends it.
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.jobs = Connection(os.dup(self.process.stdin.fileno()), readable=False)
+        self.messages = Connection(os.dup(self.process.stdout.fileno()), writable=False)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def end(self) -> None:
+        """Kill the process. Its unfinished shard is lost."""
+        self.process.kill()
+        self.process.wait()
+
+
 class _Pool:
     """Passes jobs to worker processes. One thread per process waits for its messages."""
 
     def __init__(self, request: CorpusRequest, folder: Path, workers: int) -> None:
-        self._setup = pickle.dumps((request, folder))
+        self._setup = (request, folder)
         self._jobs: queue.Queue[ShardJob | None] = queue.Queue(maxsize=workers)
         self._errors: list[BaseException] = []
         self._read: dict[int, int] = {}  # index of a shard -> number of records read
-        self._processes = [_start_process() for _ in range(workers)]
+        self._workers = [_Worker() for _ in range(workers)]
         self._threads = [
-            threading.Thread(target=self._serve, args=(process,), daemon=True)
-            for process in self._processes
+            threading.Thread(target=self._serve, args=(worker,), daemon=True)
+            for worker in self._workers
         ]
 
     def run(self, jobs: Jobs, progress: Callable[[int], None]) -> None:
@@ -101,35 +143,27 @@ class _Pool:
         progress(sum(list(self._read.values())))
 
     def close(self) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):  # bytes that the process has not read
-                        pipe.close()
+        for worker in self._workers:
+            worker.end()
 
-    def _serve(self, process: "subprocess.Popen[bytes]") -> None:
+    def _serve(self, worker: _Worker) -> None:
         """Pass jobs to one process until there are no more."""
         try:
-            assert process.stdin is not None
-            process.stdin.write(self._setup)
+            worker.jobs.send(self._setup)
             while (job := self._jobs.get()) is not None:
-                pickle.dump(job, process.stdin)
-                process.stdin.flush()
-                self._wait_for(process, job)
+                worker.jobs.send(job)
+                self._wait_for(worker, job)
                 if job.temporary is not None:
                     job.temporary.unlink()
-        except (OSError, EOFError, pickle.UnpicklingError):
-            self._errors.append(_ended_worker(process))
+        except (OSError, EOFError):
+            self._errors.append(_ended_worker(worker))
         except BaseException as error:
             self._errors.append(error)
 
-    def _wait_for(self, process: "subprocess.Popen[bytes]", job: ShardJob) -> None:
+    def _wait_for(self, worker: _Worker, job: ShardJob) -> None:
         """Read the messages of a process until it has finished a job."""
-        assert process.stdout is not None
         while True:
-            kind, value = pickle.load(process.stdout)
+            kind, value = worker.messages.recv()
             if kind == "error":
                 raise value
             if kind == "finished":
@@ -137,53 +171,43 @@ class _Pool:
             self._read[job.index] = value
 
 
-def _ended_worker(process: "subprocess.Popen[bytes]") -> SeqloomError:
-    code = process.wait()
+def _ended_worker(worker: _Worker) -> SeqloomError:
     return SeqloomError(
-        f"a worker process that prepares data ended with code {code}, perhaps because memory ran "
-        "out. Finished shards are kept. Start again with fewer processes: --set data.workers=1"
-    )
-
-
-def _start_process() -> "subprocess.Popen[bytes]":
-    program = (
-        f"import sys; sys.path[:] = {sys.path!r}; "
-        "from seqloom.data.preparation.workers import run_worker; run_worker()"
-    )
-    # In a session of its own, the process does not receive Ctrl-C: its parent ends it.
-    return subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
+        f"a worker process that prepares data ended with code {worker.process.wait()}, perhaps "
+        "because memory ran out. Finished shards are kept. Start again with fewer processes: "
+        "--set data.workers=1"
     )
 
 
 def run_worker() -> None:
     """Run jobs from standard input until it is closed."""
-    inbox, outbox = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # a message must not be mixed with what other code prints
-    request, folder = pickle.load(inbox)
+    inbox = Connection(os.dup(STDIN), writable=False)
+    outbox = Connection(os.dup(STDOUT), readable=False)
+    sys.stdout = sys.stderr  # what other code prints must not be mixed with messages
     jobs: queue.Queue[ShardJob] = queue.Queue()
-
-    def receive() -> None:
+    try:
+        request, folder = inbox.recv()
+        arguments = (request, folder, jobs, outbox)
+        # If the parent ends, the main thread ends and with it the process: daemon threads do not
+        # keep a process alive.
+        threading.Thread(target=_run_jobs, args=arguments, daemon=True).start()
         while True:
-            try:
-                jobs.put(pickle.load(inbox))
-            except (EOFError, OSError):  # the parent has ended
-                os._exit(1)
+            jobs.put(inbox.recv())
+    except EOFError:
+        return
 
-    def send(kind: str, value: Any = None) -> None:
-        pickle.dump((kind, value), outbox)
-        outbox.flush()
 
-    threading.Thread(target=receive, daemon=True).start()
+def _run_jobs(
+    request: CorpusRequest, folder: Path, jobs: "queue.Queue[ShardJob]", outbox: Connection
+) -> None:
     while True:
         job = jobs.get()
         try:
-            write_shard(request, job, job.read(request), folder, lambda read: send("read", read))
-            send("finished")
+            records = job.read(request)
+            write_shard(request, job, records, folder, lambda read: outbox.send(("read", read)))
+            outbox.send(("finished", None))
         except SeqloomError as error:
-            send("error", error)
+            outbox.send(("error", error))
         except Exception:
-            send("error", RuntimeError(f"in a worker process:\n{traceback.format_exc()}"))
+            problem = f"in a worker process:\n{traceback.format_exc()}"
+            outbox.send(("error", RuntimeError(problem)))
