@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -145,8 +145,8 @@ class _Shard:
         report = self.result.report
         report.read += len(examples)
         report.kept += len(kept)
-        for index in kept:
-            count_group(report.parts, examples[index].corpus)
+        for group, rows in groupby(examples[index].corpus for index in kept):
+            count_group(report.parts, group, len(list(rows)))
         if len(kept) < len(examples):
             target_ids = [target_ids[index] for index in kept]
             source_ids = None if source_ids is None else [source_ids[index] for index in kept]

@@ -416,16 +416,17 @@ def read_with_group(
         records = _read_records(corpus, config.folder, split, table)
     else:
         records = _read_parts(corpus, parts, table)
+    if not tag and not corpus_id:
+        yield from records
+        return
     for record in records:
         if isinstance(record, InvalidLine):
             yield record
         elif tag:
             source = f"{tag} {record.source.strip()}" if record.source.strip() else ""
             yield replace(record, source=source, group=group, corpus=corpus_id, tag=tag)
-        elif corpus_id:
-            yield replace(record, group=group, corpus=corpus_id)
         else:
-            yield record
+            yield replace(record, group=group, corpus=corpus_id)
 
 
 def _corpus_name(corpus: CorpusOrHoldOutConfig) -> str:
