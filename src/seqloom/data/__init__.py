@@ -1,9 +1,10 @@
 """Data loading: from files to examples to batches.
 
-    readers   data files -> Example          read_split
-    corpus    Example -> Dataset             build_corpus, SeriesDataset, LongTextDataset
-    batching  Dataset -> Batch               BatchStream with a BatchLayout
-    checks    statistics and warnings        examine
+    readers      data files -> Example       read_split
+    preparation  Example -> shards           CorpusRequest; worker processes
+    corpus       shards -> Dataset           build_corpus, SeriesDataset, LongTextDataset
+    batching     Dataset -> Batch            BatchStream with a BatchLayout
+    checks       statistics and warnings     examine
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.data import BatchStream, CorpusRequest, PaddedLayout, build_corpus, train_tokenizers
