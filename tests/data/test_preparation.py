@@ -5,7 +5,10 @@ import gzip
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +29,7 @@ from seqloom.config.schema.corpora import (
 )
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
-from seqloom.core.errors import DataError, SeqloomError, StorageError
+from seqloom.core.errors import DataError, NotFoundError, SeqloomError, StorageError
 from seqloom.data.batching import planning
 from seqloom.data.batching.packing import row_length
 from seqloom.data.corpus.corpus import Corpus, build_corpus
@@ -366,6 +369,65 @@ def test_shards_of_another_size_are_not_reused(
         with pytest.raises(KeyboardInterrupt):
             _build_until(request_, _interrupt)
     assert contents(build_corpus(request_)) == uninterrupted
+
+
+def test_error_for_an_unreadable_data_file_names_the_file(
+    request_: CorpusRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(file_parts, "is_compressed", refuse)
+    with pytest.raises(NotFoundError, match=r"a\.tsv: cannot be read: Permission denied"):
+        build_corpus(request_)
+
+
+BUILD_IN_PROCESSES = """
+import sys
+from seqloom.config.schema.corpora import LinesConfig
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.text import CharactersConfig
+from seqloom.data.corpus.corpus import build_corpus
+from seqloom.data.preparation import file_parts
+from seqloom.data.preparation.request import CorpusRequest
+from seqloom.text.build import train_tokenizer
+
+file_parts.PART_BYTES = 2**22
+letters = train_tokenizer(CharactersConfig(), ["abcdefghij"], (), False)
+file = LinesConfig(path="many")
+data = DataConfig(folder=sys.argv[1], train=file, dev=file, workers=2)
+print(len(build_corpus(CorpusRequest(data, "train", None, letters)).folder.name))
+"""
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
+def test_worker_processes_end_when_their_parent_is_killed(
+    tmp_path: Path, isolated_cache: Path
+) -> None:
+    (tmp_path / "many").write_text("abcdefghij\n" * 2_000_000)
+    command = [sys.executable, "-c", BUILD_IN_PROCESSES, str(tmp_path)]
+    process = subprocess.Popen(command)
+    deadline = time.monotonic() + 120
+    temporary: list[Path] = []
+    while len(temporary) < 2 and time.monotonic() < deadline:
+        temporary = list((isolated_cache / "prepared").glob(".build-*/.tmp-*"))
+    process.kill()
+    process.wait()
+    workers = [int(path.name.rpartition("-")[2]) for path in temporary]
+    assert len({*workers}) == 2
+    while any(map(_is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(_is_running, workers))
+    result = subprocess.run(command, check=True, capture_output=True)
+    assert int(result.stdout) == 64
 
 
 def test_worker_that_was_killed_is_reported(

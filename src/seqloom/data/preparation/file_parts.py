@@ -5,7 +5,6 @@ The parts depend only on the files, so that the shards do not depend on the numb
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -42,14 +41,18 @@ def cut_corpus(
             rows = [(path,) for path in locate_all(corpus.path, folder)]
         case _:
             return None
-    if any(is_compressed(path) for row in rows for path in row):
-        return None
     parts: list[FileParts] = []
     total = 0
-    for row in rows:
-        cut, lines = _cut_together(row)
-        parts += cut
-        total += lines
+    try:
+        if any(is_compressed(path) for row in rows for path in row):
+            return None
+        for row in rows:
+            cut, lines = _cut_together(row)
+            parts += cut
+            total += lines
+    except OSError as error:
+        problem = error.strerror or error
+        raise NotFoundError(f"{error.filename}: cannot be read: {problem}") from error
     return parts, total
 
 
@@ -74,7 +77,7 @@ def cut_by_size(path: Path) -> tuple[list[FilePart], int]:
     starts = [(0, 1)]  # (offset, number) of the first line of each part
     lines = offset = 0
     last = b"\n"
-    with _open(path) as file:
+    with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
             position = 0
             while True:
@@ -100,7 +103,7 @@ def cut_by_lines(path: Path, first_lines: Sequence[int]) -> tuple[list[FilePart]
     starts = [(0, 1)] if first_lines else []
     lines = offset = 0
     last = b"\n"
-    with _open(path) as file:
+    with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
             count = block.count(b"\n")
             wanted = first_lines[len(starts) : len(starts) + 1]
@@ -124,10 +127,3 @@ def _parts_between(path: Path, starts: Sequence[tuple[int, int]], size: int) -> 
         for (start, number), stop in zip(starts, stops, strict=False)
         if start < stop
     ]
-
-
-def _open(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
