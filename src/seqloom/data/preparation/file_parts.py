@@ -20,8 +20,11 @@ from seqloom.data.readers.compression import is_compressed
 from seqloom.data.readers.parallel_files import different_line_counts, parallel_paths
 from seqloom.data.readers.text_files import BLOCK_BYTES, FilePart, locate_all
 
-PART_BYTES = 2**26
-"""Approximate size of a part in bytes. Of parallel files, the size of the part of the source."""
+PART_BYTES = 2**24
+"""Approximate size of a part in bytes. Of parallel files, the size of the part of the source.
+
+With larger parts, the processes would finish at different times. With smaller parts, a large corpus
+would have more memory maps than Linux allows for a process (65,530; a shard of pairs has four)."""
 
 FileParts = tuple[FilePart, ...]
 """A part of a file or, of parallel files, the parts with the same lines."""
