@@ -34,7 +34,7 @@ from seqloom.text.long_text import LongTextTokenizer
 
 TEMPORARY_RECORDS = ".records-"
 """Start of the names of the temporary files that pass records to workers."""
-SHARD_RECORDS = 2**19
+SHARD_RECORDS = 2**17
 """Number of examples and invalid lines in a shard of a corpus that is not cut into parts of files."""
 
 
