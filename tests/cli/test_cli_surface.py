@@ -75,6 +75,7 @@ SURFACE = {
     "import": {"FOLDER", "--run", "--from"},
     "export": {"RUN", "--to", "--out", "--license", "--languages"},
     "doctor": {"RECIPE", "--from", "--set", "--json"},
+    "prepare": {"RECIPE", "--from", "--set", "--workers", "--verify"},
     "config": {"[RECIPE]", "--set", "--schema"},
     "inspect": {
         *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),
@@ -85,12 +86,12 @@ SURFACE = {
         *("--symmetrise", "--json", "--with"),
     },
 }
-WITHOUT_MODEL = {"config", "new", "runs", "info", "pack", "unpack"}
+WITHOUT_MODEL = {"config", "new", "prepare", "runs", "info", "pack", "unpack"}
 """Commands that do not compute with torch."""
 GLOBAL_OPTIONS = {"--quiet", "--threads", "--device"}
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion", *GLOBAL_OPTIONS}
 PANELS = {
-    "Train": ["demo", "new", "train", "config", "doctor", "augment"],
+    "Train": ["demo", "new", "train", "config", "doctor", "prepare", "augment"],
     "Manage runs": ["runs", "info", "pack", "unpack"],
     "Use a trained model": [
         "translate",

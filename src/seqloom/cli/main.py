@@ -30,6 +30,7 @@ from seqloom.cli.commands.label import label
 from seqloom.cli.commands.lookup import lookup
 from seqloom.cli.commands.new import new
 from seqloom.cli.commands.pack import pack, unpack
+from seqloom.cli.commands.prepare import prepare
 from seqloom.cli.commands.runs import runs
 from seqloom.cli.commands.score import score
 from seqloom.cli.commands.search import search
@@ -117,6 +118,7 @@ _add(
 _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.steps=2000")
 _add("Train", config, "seqloom config recipe.toml --set decoding.width=8", uses_model=False)
 _add("Train", doctor, "seqloom doctor recipe.toml")
+_add("Train", prepare, "seqloom prepare recipe.toml --workers 8", uses_model=False)
 _add("Train", augment, "seqloom augment runs/en-de english.txt --output synthetic.tsv")
 
 _RUNS = "Manage runs"

@@ -13,7 +13,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -103,13 +103,18 @@ def _serialise_manifest(content: dict[str, Any]) -> bytes:
     return json.dumps({**content, "seal": seal}, indent=2).encode()
 
 
-def write_manifest(folder: Path, **facts: Any) -> None:
-    """Write the manifest of a folder: the size and digest of every file, and `facts`."""
-    files = {
-        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": sha256(path)}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != MANIFEST
-    }
+def write_manifest(
+    folder: Path, listed: Mapping[str, dict[str, Any]] | None = None, **facts: Any
+) -> None:
+    """Write the manifest of a folder: the size and digest of every file, and `facts`.
+
+    listed: entries of files whose digests are known
+    """
+    files = dict(listed or {})
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_file() and path.name != MANIFEST and name not in files:
+            files[name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
     content = {"schema": SCHEMA, "machine": platform.machine(), **facts, "files": files}
     write_file(folder / MANIFEST, _serialise_manifest(content))
 

@@ -1,6 +1,5 @@
 """`Task` is the interface between a task and training. `ModelInput` is one input of a model."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +9,7 @@ from torch import Tensor
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.frame_store import Frames
 from seqloom.data.example import Split
 from seqloom.data.readers.images import Pixels
@@ -64,10 +63,10 @@ class Task(Protocol):
         """
         ...
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
+    def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         """Load the examples of a split.
 
-        progress: called with the number of examples read so far
+        progress: called at intervals while examples are read
         """
         ...
 

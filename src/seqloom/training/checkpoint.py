@@ -30,6 +30,7 @@ KEPT_CHECKPOINTS = 2
 MAY_CHANGE = (
     "data.folder",
     "data.expected",
+    "data.workers",
     "data.parent.folder",
     "data.parent.dev",
     "data.general",
@@ -46,8 +47,9 @@ MAY_CHANGE = (
     "training.activation_checkpointing",
     "training.collective_timeout",
 )
-"""Settings that a resumed run may change: the data folders, the path of the parent, the general dev
-set, settings that only predictions use, durations and intervals, and how ranks share the work."""
+"""Settings that a resumed run may change: the data folders, the number of processes that prepare
+data, the path of the parent, the general dev set, settings that only predictions use, durations and
+intervals, and how ranks share the work."""
 
 
 def save_checkpoint(session: Session, is_final: bool = False) -> None:

@@ -7,6 +7,7 @@ resumed run.
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seqloom.config.loading.toml import format_recipe
+from seqloom.config.schema.corpora import HoldOutConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.text import SubwordsConfig
@@ -27,11 +29,13 @@ from seqloom.core.storage import (
     replace_listed_file,
 )
 from seqloom.data.batching.layout import BatchLayout
+from seqloom.data.batching.planning import size_chunks
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.checks.sentences import resolve_sentence_splitting
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.corpus import Corpus
+from seqloom.data.corpus.dataset import Dataset, ReadingProgress
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
@@ -138,7 +142,7 @@ def open_session(
         folder=folder,
         task=task,
         dev=dev,
-        dev_examples=_read_dev_examples(config),
+        dev_examples=_read_dev_examples(config, train),
         general=general,
         world=world,
         # On a CPU, each rank measures speeds, so the ranks could choose differently.
@@ -223,6 +227,25 @@ def _check_shared_folder(folder: Path, world: World) -> None:
             f"visible on {', '.join(blind)}. Choose a --run folder on a file system that all machines "
             "share"
         )
+
+
+def prepare_data(config: RunConfig, report: EventCallback) -> dict[Split, Corpus]:
+    """Learn the vocabularies of a new run and tokenise its data. `open_session` finds the result in
+    the cache.
+
+    Returns the prepared splits. A forecasting model has none, because its data needs no preparation.
+    """
+    start = None if config.training.start is None else load_start(config, config.training.start)
+    task = learn_task(config) if start is None else start.task
+    prepared: dict[Split, Corpus] = {}
+    splits: tuple[Split, ...] = ("train", "dev")
+    for split in splits:
+        dataset = _load_corpus(config, task, split, report)
+        if isinstance(dataset, LongTextDataset):
+            dataset = dataset.corpus
+        if isinstance(dataset, Corpus):
+            prepared[split] = dataset
+    return prepared
 
 
 def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConfig:
@@ -394,22 +417,26 @@ def _prepare_folder(
 
 
 def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Dataset:
-    def progress(examples: int) -> None:
-        report(Event("tokenise", 0, {"split": split, "examples": examples}))
+    def progress(reading: ReadingProgress) -> None:
+        report(Event("tokenise", 0, {"split": split, **asdict(reading)}))
 
     return task.corpus(config, split, progress)
 
 
-def _read_dev_examples(config: RunConfig) -> list[Example]:
+def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[Example]:
     """Return the dev examples that every evaluation decodes.
 
     These are the first `training.evaluate_examples` examples of the dev split. If the split has
     several groups, such as language pairs, the examples are taken from the groups in turn. The list
     is empty for a forecasting model.
+
+    train: the training split. If the dev split is held out of it, its files need not be read again
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only
-    examples = read_split(config.data, "dev")
+    is_held_out = all(isinstance(corpus, HoldOutConfig) for corpus in config.data.dev)
+    held_out = train.held_out("dev") if is_held_out and isinstance(train, Corpus) else None
+    examples = read_split(config.data, "dev") if held_out is None else held_out
     if config.data.merge_references:
         examples = iter(merge_references(examples))
     return first_of_each_group(examples, config.training.evaluate_examples)
@@ -454,7 +481,7 @@ def _beyond_positions(
         if lengths is None or not limits:
             continue
         limit = min(limits.values())
-        count = int((lengths + 1 > limit).sum())
+        count = sum(int((sizes > limit).sum()) for sizes in size_chunks(None, lengths))
         if count:
             if isinstance(corpus, LongTextDataset):
                 remedy = f"set data.{split}.length = {limit}"
