@@ -23,7 +23,7 @@ SURFACE = {
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
-        "--overwrite",
+        *("--overwrite", "--input", "--field", "--output-field", "--workers", "--shard", "--ray"),
     },
     "augment": {
         *("RUN", "FILE...", "--output", "--side", "--tag", "--max-ratio", "--beam", "--engine"),
