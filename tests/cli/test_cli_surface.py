@@ -69,7 +69,7 @@ SURFACE = {
     },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
-        "--metrics-port",
+        *("--metrics-port", "--workers"),
     },
     "import": {"FOLDER", "--run", "--from"},
     "export": {"RUN", "--to", "--out", "--license"},
