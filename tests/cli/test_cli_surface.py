@@ -15,7 +15,9 @@ SURFACE = {
     "train": {
         *("RECIPE", "--run", "--from", "--continue-optimizer", "--set", "--resume", "--progress"),
     },
+    "sweep": {"RECIPE", "--set", "--run", "--trials", "--jobs", "--ray", "--json"},
     "info": {"RUN", "--json"},
+    "track": {"RUN", "--to", "--out", "--follow"},
     "pack": {"RUN", "FILE"},
     "unpack": {"FILE", "FOLDER"},
     "new": {"[FILE]...", "--recipe", "--source", "--target"},
@@ -84,13 +86,13 @@ SURFACE = {
         *("--symmetrise", "--json", "--with"),
     },
 }
-WITHOUT_MODEL = {"config", "new", "runs", "info", "pack", "unpack"}
+WITHOUT_MODEL = {"config", "new", "runs", "info", "track", "pack", "unpack"}
 """Commands that do not compute with torch."""
 GLOBAL_OPTIONS = {"--quiet", "--threads", "--device"}
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion", *GLOBAL_OPTIONS}
 PANELS = {
-    "Train": ["demo", "new", "train", "config", "doctor", "augment"],
-    "Manage runs": ["runs", "info", "pack", "unpack"],
+    "Train": ["demo", "new", "train", "config", "doctor", "augment", "sweep"],
+    "Manage runs": ["runs", "info", "track", "pack", "unpack"],
     "Use a trained model": [
         "translate",
         "translate-file",

@@ -1,6 +1,7 @@
 """Translates blocks on a Ray cluster, with Ray Data."""
 
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,8 @@ def translate_with_ray(
     workers: number of actors. Default: one per GPU of the cluster, or one per `threads` cores
     threads: number of cores of each actor
     """
+    # Ray would print an error about its own arguments, which Ray Data keeps for restarted actors.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray: Any = import_optional("ray", "cluster", "--ray")
     ray_data: Any = import_optional("ray.data", "cluster", "--ray")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
