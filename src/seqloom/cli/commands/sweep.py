@@ -118,8 +118,9 @@ def _train(
         run_trials,
     )
 
-    threads = None
-    if THREADS_VARIABLE not in os.environ and jobs is not None and jobs > 1:
+    configured = os.environ.get(THREADS_VARIABLE, "")
+    threads = int(configured) if configured.isdigit() else None
+    if threads is None and jobs is not None and jobs > 1:
         threads = max(1, (os.cpu_count() or 1) // jobs)
     source = str(Path(recipe).absolute()) if Path(recipe).exists() else recipe
     runner = TrialRunner(source, root.absolute() if ray else root, threads)

@@ -86,7 +86,7 @@ class TrialRunner:
             command.append("--resume")
         environment = dict(os.environ)
         if self.threads is not None:
-            environment.setdefault("OMP_NUM_THREADS", str(self.threads))
+            environment["OMP_NUM_THREADS"] = str(self.threads)
         with log.open("wb") as file:
             code = subprocess.run(
                 command,
@@ -132,6 +132,7 @@ def run_on_ray(
 ) -> tuple[Callable[[SweepTrial], TrialResult], int]:
     """Connect to a Ray cluster. Return a function that trains a trial there, and the number of
     trials to run at a time: `jobs`, or one per GPU, or one per `threads` cores."""
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray: Any = import_optional("ray", "cluster", "--ray")
     threads = runner.threads or 1
     local_cores = None if jobs is None else jobs * threads
@@ -143,16 +144,21 @@ def run_on_ray(
     )
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0))
-    train = ray.remote(num_cpus=threads, num_gpus=1 if gpus else 0, max_retries=1)(runner.__call__)
+    train = ray.remote(num_cpus=threads, num_gpus=1 if gpus else 0, max_retries=1)(_train_trial)
 
     def run(trial: SweepTrial) -> TrialResult:
         try:
-            result: TrialResult = ray.get(train.remote(trial))
+            result: TrialResult = ray.get(train.remote(runner, trial))
         except ray.exceptions.RayError as error:
             return TrialResult(trial, runner.folder / trial.name, None, f"Ray: {error}")
         return result
 
     return run, jobs or gpus or max(1, int(resources.get("CPU", 1)) // threads)
+
+
+def _train_trial(runner: TrialRunner, trial: SweepTrial) -> TrialResult:
+    """Train a trial in a Ray task. Ray needs a function instead of a method."""
+    return runner(trial)
 
 
 def best_first(results: Iterable[TrialResult]) -> list[TrialResult]:
