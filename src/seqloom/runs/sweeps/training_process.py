@@ -132,7 +132,6 @@ def run_on_ray(
 ) -> tuple[Callable[[SweepTrial], TrialResult], int]:
     """Connect to a Ray cluster. Return a function that trains a trial there, and the number of
     trials to run at a time: `jobs`, or one per GPU, or one per `threads` cores."""
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray: Any = import_optional("ray", "cluster", "--ray")
     threads = runner.threads or 1
     local_cores = None if jobs is None else jobs * threads
