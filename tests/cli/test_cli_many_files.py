@@ -2,6 +2,8 @@
 
 import gzip
 import json
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from hypothesis import strategies as st
 
 from cli_runner import CliResult, run_cli
 from seqloom.cli.inputs import PORTION
-from seqloom.runs.batch_translation import input_files
+from seqloom.core.errors import SeqloomError
+from seqloom.runs.batch_translation import input_files, worker_processes
 from seqloom.runs.batch_translation.block_translator import BlockTranslator, Shard
 
 LINES = ["ab", "", "cd", "abcd", "c", "ba", "dd"]
@@ -263,6 +266,32 @@ def test_unusable_options_are_rejected_before_the_run_is_loaded(
     assert result.exit_code in (66, 78)
     assert message in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_missing_files_are_listed_together(tmp_path: Path) -> None:
+    inputs = ("--input", tmp_path / "no.txt", "--input", tmp_path, "--input", f"{tmp_path}/x*")
+    result = run_cli("translate", tmp_path, *inputs, "--output", tmp_path / "out")
+    assert result.exit_code == 66
+    for message in ("no.txt: no such file", "is a folder; add a pattern", "no file matches"):
+        assert message in result.stderr
+
+
+@pytest.mark.slow
+def test_terminal_shows_the_finished_lines(reverse: Path, inputs: Path, tmp_path: Path) -> None:
+    options = ("--input", f"{inputs}/*", "--output", tmp_path / "out")
+    result = run_cli("translate", reverse, *options, terminal=True)
+    assert result.exit_code == 0
+    assert "/12 lines" in result.stderr
+
+
+def test_workers_that_always_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(*_: object) -> Iterator[None]:
+        raise BrokenProcessPool
+        yield
+
+    monkeypatch.setattr(worker_processes, "_translate_with_pool", end)
+    with pytest.raises(SeqloomError, match="worker processes ended 3 times"):
+        list(worker_processes.translate_with_processes(None, iter(()), 2, 1))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

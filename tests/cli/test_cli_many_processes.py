@@ -109,6 +109,17 @@ def test_killed_shard_continues(
     assert_outputs(output, expected)
 
 
+def test_error_in_a_ray_task_has_no_traceback(reverse: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    (tmp_path / "bad.txt").write_bytes(b"ab\n\xff\n")
+    process = start(reverse, tmp_path, tmp_path / "out", "--ray", "local", "--workers", "1")
+    _, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 65
+    message = errors[errors.index("error: ") :]
+    assert message.startswith(f"error: {tmp_path / 'bad.txt'}:2: byte 1 of the line")
+    assert "Traceback" not in message
+
+
 def test_killed_ray_actor_loses_and_repeats_no_line(
     reverse: Path, inputs: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Input files of a batch translation: plain text, JSON Lines and Parquet, in blocks of lines."""
 
+import glob
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,12 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.core.extras import import_optional
 from seqloom.data.example import InvalidLine
 from seqloom.data.readers.text_files import (
     count_file_lines,
-    locate_all,
     read_lines,
     read_lines_or_problems,
     shorten,
@@ -81,7 +81,7 @@ def find_input_files(
     Raises a ConfigError if two files have the same name, because their outputs have the same names
     as the inputs. Raises a ConfigError if a file with fields lacks `field`.
     """
-    paths = locate_all(tuple(patterns), ".")
+    paths = _expand(patterns)
     problems = [
         f"{name}: {count} input files have this name, and so would their outputs. Rename all but one, "
         "or translate them with separate commands."
@@ -114,6 +114,33 @@ def find_input_files(
             InputFile(path, kind, text_field, output_field, status.st_size, int(status.st_mtime))
         )
     return files
+
+
+def _expand(patterns: Sequence[str]) -> list[Path]:
+    """Return the files that match the patterns. ** matches any folders.
+
+    Raises a NotFoundError that lists every missing file and every pattern without a file.
+    """
+    paths: list[Path] = []
+    problems: list[str] = []
+    for pattern in patterns:
+        literal = Path(pattern).expanduser()
+        if literal.is_file():
+            paths.append(literal)
+        elif glob.has_magic(pattern):
+            names = sorted(glob.glob(str(literal), recursive=True))
+            found = [path for path in map(Path, names) if path.is_file()]
+            paths += found
+            if not found:
+                problems.append(f"--input '{pattern}': no file matches the pattern")
+        else:
+            problem = (
+                "is a folder; add a pattern, such as /*.txt" if literal.is_dir() else "no such file"
+            )
+            problems.append(f"--input {pattern}: {problem}")
+    if problems:
+        raise NotFoundError("\n".join(problems))
+    return list(dict.fromkeys(paths))
 
 
 def file_kind(path: Path) -> FileKind:

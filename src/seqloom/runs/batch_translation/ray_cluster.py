@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from seqloom.core.device_setting import DEVICE_VARIABLE
+from seqloom.core.errors import SeqloomError
 from seqloom.core.extras import import_optional
 from seqloom.runs.batch_translation.block_translator import (
     BlockReport,
@@ -34,6 +36,8 @@ def translate_with_ray(
     workers: number of actors. Default: one per GPU of the cluster, or one per `threads` cores
     threads: number of cores of each actor
     """
+    if not files:
+        return
     # Ray would print an error about its own arguments, which Ray Data keeps for restarted actors.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray: Any = import_optional("ray", "cluster", "--ray")
@@ -53,7 +57,8 @@ def translate_with_ray(
         context.enable_progress_bars = False
         context.target_max_block_size = 1  # one row per Ray block: an actor gets each row at once
         resources = ray.cluster_resources()
-        gpus = int(resources.get("GPU", 0))
+        uses_gpus = os.environ.get(DEVICE_VARIABLE) != "cpu"
+        gpus = int(resources.get("GPU", 0)) if uses_gpus else 0
         actors = workers or gpus or max(1, int(resources["CPU"]) // threads)
         rows = ray_data.from_items([{"file": file} for file in files]).flat_map(
             _BlockReader(job), num_cpus=0
@@ -69,6 +74,9 @@ def translate_with_ray(
         )
         for row in reports.iter_rows():
             yield row["report"]
+    except SeqloomError as error:
+        # Ray adds the traceback of the task to the message. The cause is the original error.
+        raise getattr(error, "cause", error) from None
     finally:
         ray.shutdown()
 
