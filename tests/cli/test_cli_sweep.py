@@ -70,12 +70,13 @@ def sweep(recipes: Path, folder: Path, *options: object) -> CliResult:
 def test_sweep_trains_all_combinations_and_sorts_them(
     recipes: Path, tmp_path: Path, trainings: TrainingInProcess
 ) -> None:
-    options = set_options(f"{RATE}=1e-3,1e-2", f"{SEED}=1,2", *SHORT)
+    options = set_options(f"{RATE}=1e-3,1e-2", f"{SEED}=2", *SHORT)
     result = sweep(recipes, tmp_path / "sweep", *options, "--json")
     assert result.exit_code == 0, result.stderr
     results = json.loads(result.stdout)
     assert {each["trial"] for each in results} == {
-        f"learning_rate={rate}_seed={seed}" for rate in ("1e-3", "1e-2") for seed in (1, 2)
+        "learning_rate=1e-3",
+        "learning_rate=1e-2",
     }
     losses = [each["best"] for each in results]
     assert losses == sorted(losses)
@@ -109,11 +110,11 @@ def test_optuna_continues_its_study(
     recipes: Path, tmp_path: Path, trainings: TrainingInProcess
 ) -> None:
     options = set_options(f"{RATE}=1e-4..1e-2:log", "model.decoder.width=12,24", *SHORT)
-    for trials in (2, 3):
+    for trials in (1, 2):
         result = sweep(recipes, tmp_path, *options, "--trials", trials, "--json")
         assert result.exit_code == 0, result.stderr
         assert len(json.loads(result.stdout)) == trials
-    assert len(trainings.commands) == 3
+    assert len(trainings.commands) == 2
     result = sweep(recipes, tmp_path, *set_options(f"{SEED}=1,2"), "--trials", 4)
     assert result.exit_code == 78
     assert "is a study of other settings" in result.stderr
