@@ -15,7 +15,9 @@ SURFACE = {
     "train": {
         *("RECIPE", "--run", "--from", "--continue-optimizer", "--set", "--resume", "--progress"),
     },
+    "sweep": {"RECIPE", "--set", "--run", "--trials", "--jobs", "--ray", "--json"},
     "info": {"RUN", "--json"},
+    "track": {"RUN", "--to", "--out", "--follow"},
     "pack": {"RUN", "FILE"},
     "unpack": {"FILE", "FOLDER"},
     "new": {"[FILE]...", "--recipe", "--source", "--target"},
@@ -23,7 +25,8 @@ SURFACE = {
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
-        *("--overwrite", "--glossary"),
+        *("--overwrite", "--input", "--field", "--output-field", "--workers", "--shard", "--ray"),
+        "--glossary",
     },
     "augment": {
         *("RUN", "FILE...", "--output", "--side", "--tag", "--max-ratio", "--beam", "--engine"),
@@ -70,7 +73,7 @@ SURFACE = {
     },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
-        "--metrics-port",
+        *("--metrics-port", "--workers"),
     },
     "import": {"FOLDER", "--run", "--from"},
     "export": {"RUN", "--to", "--out", "--license", "--languages"},
@@ -86,13 +89,13 @@ SURFACE = {
         *("--symmetrise", "--json", "--with"),
     },
 }
-WITHOUT_MODEL = {"config", "new", "prepare", "runs", "info", "pack", "unpack"}
+WITHOUT_MODEL = {"config", "new", "prepare", "runs", "info", "track", "pack", "unpack"}
 """Commands that do not compute with torch."""
 GLOBAL_OPTIONS = {"--quiet", "--threads", "--device"}
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion", *GLOBAL_OPTIONS}
 PANELS = {
-    "Train": ["demo", "new", "train", "config", "doctor", "prepare", "augment"],
-    "Manage runs": ["runs", "info", "pack", "unpack"],
+    "Train": ["demo", "new", "train", "config", "doctor", "prepare", "augment", "sweep"],
+    "Manage runs": ["runs", "info", "track", "pack", "unpack"],
     "Use a trained model": [
         "translate",
         "translate-file",

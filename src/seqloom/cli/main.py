@@ -35,6 +35,8 @@ from seqloom.cli.commands.runs import runs
 from seqloom.cli.commands.score import score
 from seqloom.cli.commands.search import search
 from seqloom.cli.commands.serve import serve
+from seqloom.cli.commands.sweep import sweep
+from seqloom.cli.commands.track import track
 from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
 from seqloom.cli.commands.translate_file import translate_file
@@ -121,9 +123,12 @@ _add("Train", doctor, "seqloom doctor recipe.toml")
 _add("Train", prepare, "seqloom prepare recipe.toml --workers 8", uses_model=False)
 _add("Train", augment, "seqloom augment runs/en-de english.txt --output synthetic.tsv")
 
+_add("Train", sweep, "seqloom sweep recipe.toml --set training.seed=1,2,3 --jobs 2")
+
 _RUNS = "Manage runs"
 _add(_RUNS, runs, "seqloom runs", uses_model=False)
 _add(_RUNS, info, "seqloom info runs/demo", uses_model=False)
+_add(_RUNS, track, "seqloom track runs/demo --to tensorboard --follow", uses_model=False)
 _add(_RUNS, pack, "seqloom pack runs/demo demo.seqloom", uses_model=False)
 _add(_RUNS, unpack, "seqloom unpack demo.seqloom runs/demo-copy", uses_model=False)
 

@@ -94,6 +94,25 @@ def write_file(path: Path, data: bytes) -> None:
         sync(path.parent)
 
 
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Write a file atomically: yield a temporary path to write, then rename it to `path`.
+
+    The temporary name contains the machine and the process, so several processes on machines with a
+    shared file system can write the same file. If the block raises, the temporary file is removed.
+    """
+    owner = f"{platform.node()}-{os.getpid()}"
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{owner}")
+    with storage_errors(path):
+        try:
+            yield temporary
+            sync(temporary)
+            os.replace(temporary, path)
+        finally:
+            _remove_temporary(temporary)
+        sync(path.parent)
+
+
 def _serialise_manifest(content: dict[str, Any]) -> bytes:
     """Convert a manifest to JSON and add the digest of its content under the key "seal".
 
