@@ -87,6 +87,7 @@ bench-recipes: setup
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench.recipes bench/results $(RECIPES)
 
 campaign: $(DOCS_STAMP)
+	$(BIN)/pip install -q -c constraints.txt -e ".[cluster]"
 	SEQLOOM_CAMPAIGN=10 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1 \
 		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_openapi.py
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long

@@ -13,6 +13,7 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.core.extras import import_optional
 from seqloom.data.example import InvalidLine
 from seqloom.data.readers.text_files import (
+    FilePart,
     count_file_lines,
     read_lines,
     read_lines_or_problems,
@@ -190,7 +191,7 @@ def _read_texts(file: InputFile) -> Iterator[str | InvalidLine]:
 
 
 def _jsonl_texts(file: InputFile) -> Iterator[str | InvalidLine]:
-    for number, line in enumerate(read_lines_or_problems(file.path), start=1):
+    for number, line in enumerate(read_lines_or_problems(FilePart(file.path)), start=1):
         if isinstance(line, InvalidLine):
             yield line
             continue
