@@ -1,6 +1,8 @@
 """The Unicode form of a text does not change translations and scores, wherever the text is given."""
 
+from itertools import islice
 from pathlib import Path
+from typing import Literal
 from unicodedata import normalize
 
 import pytest
@@ -8,9 +10,11 @@ import pytest
 import seqloom
 from cli_runner import run_cli
 from seqloom.analysis.comparison import compare_runs
+from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
+from seqloom.data.readers.bundled import read_bundled
 from seqloom.runs.evaluation.report import compare_reports
 from seqloom.text.vocabulary import SPECIAL_TOKENS, UNKNOWN
 from server_process import start_server
@@ -30,6 +34,7 @@ PAIRS = [
     for j in range(8)
 ]
 SOURCES = [source for source, _ in PAIRS[:12]]
+FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
 DECOMPOSED = [normalize("NFD", source) for source in SOURCES]
 
 
@@ -112,6 +117,43 @@ def test_translations_and_prefixes_are_the_same_over_http(run: Path) -> None:
     assert len(set(texts[0])) > 6
     assert prefixed[0] == prefixed[1]
     assert prefixed[0][0].startswith("läuft")
+
+
+@pytest.mark.long
+def test_500_bundled_sentences_are_translated_the_same_in_every_form(tmp_path: Path) -> None:
+    result = run_cli("demo", "--quick", "--run", tmp_path / "demo")
+    assert result.exit_code == 0, result.stderr
+    examples = read_bundled(BundledConfig(source="de", target="en"), "train")
+    changed = (
+        text for text in (str(one.source) for one in examples) if text != normalize("NFD", text)
+    )
+    sentences = list(islice(changed, 500))
+    loaded = seqloom.load(tmp_path / "demo")
+    server = start_server([tmp_path / "demo"])
+    outputs = []
+    try:
+        for form in FORMS:
+            texts = [normalize(form, text) for text in sentences]
+            printed = run_cli("translate", tmp_path / "demo", stdin="\n".join(texts).encode())
+            answers = [
+                server.post_json("/api/translate", texts=texts[start : start + 25])
+                for start in range(0, len(texts), 25)
+            ]
+            outputs.append(
+                (
+                    [output.text for output in loaded.translate(texts)],
+                    printed.stdout.splitlines(),
+                    [one["text"] for answer in answers for one in answer["translations"]],
+                )
+            )
+    finally:
+        server.stop()
+    # The batches of the three ways differ, so a hardly trained model may choose another of two
+    # words that are equally probable up to rounding. The forms of one way must not differ.
+    for by_form in zip(*outputs, strict=True):
+        assert all(texts == by_form[0] for texts in by_form)
+        assert len(by_form[0]) == 500
+        assert len(set(by_form[0])) > 100
 
 
 def test_scores_do_not_depend_on_the_form_of_the_references(run: Path) -> None:

@@ -1,6 +1,8 @@
 """Sentence splitting finds sentence ends and preserves the text."""
 
 import time
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from seqloom.text.sentences import (
     single_segment,
     split_segments,
     split_text,
+    split_until_fitting,
 )
 
 
@@ -100,3 +103,15 @@ def test_segments_that_fit_are_kept() -> None:
 def test_a_text_with_a_stop_ends_like_a_sentence(text: str) -> None:
     assert ends_like_a_sentence(text)
     assert not ends_like_a_sentence(f"{text} x = 3")
+
+
+@given(st.text("aäéñ각が ,;", min_size=1, max_size=80), st.integers(1, 12))
+def test_composed_and_decomposed_texts_are_split_at_the_same_places(text: str, limit: int) -> None:
+    def fits(part: str) -> bool:
+        return len(normalize("NFC", part)) <= limit
+
+    def split(form: Literal["NFC", "NFD"]) -> list[str]:
+        parts = split_until_fitting(normalize(form, text), fits)
+        return [normalize("NFC", part) for part in parts]
+
+    assert split("NFC") == split("NFD")

@@ -146,6 +146,8 @@ def _continues(text: str, index: int) -> bool:
     if "\U0001f1e6" <= character <= "\U0001f1ff":  # two of them are a flag
         before = re.search("[\U0001f1e6-\U0001f1ff]*$", text[max(0, index - 64) : index])
         return before is not None and len(before[0]) % 2 == 1
+    if "\u1160" <= character <= "\u11ff":  # vowels and final consonants of decomposed Hangul
+        return "\u1100" <= previous <= "\u11ff"
     return previous == _JOINER or bool(_CONTINUES.match(character)) or category(character)[0] == "M"
 
 

@@ -4,8 +4,12 @@ White space and line breaks between segments are preserved.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from unicodedata import normalize
 
 from seqloom.text.protected_spans import Span, cluster_start
 
@@ -239,15 +243,23 @@ def _split_position(text: str, find_spans: FindSpans) -> int | None:
     space is split at its middle, but neither inside a span nor between a character and its
     combining marks.
     """
-    half = len(text) / 2
+    # Characters count as many times as their decomposed form is long, so that a composed and a
+    # decomposed text are split at the same place.
+    positions = [0, *accumulate(map(_decomposed_length, text))]
+    half = positions[-1] / 2
     clause_ends = [match.end() for match in _CLAUSE_END.finditer(text)]
-    central = [end for end in clause_ends if half / 2 <= end <= 3 * half / 2]
+    central = [end for end in clause_ends if half / 2 <= positions[end] <= 3 * half / 2]
     inner_spaces = [match.end() for match in _SPACE.finditer(text.rstrip()) if match.start()]
     for ends in (central, inner_spaces):
         if ends:
-            return min(ends, key=lambda end: abs(end - half))
-    middle = cluster_start(text, max(1, int(half)))
+            return min(ends, key=lambda end: abs(positions[end] - half))
+    middle = cluster_start(text, max(1, bisect_right(positions, half) - 1))
     for start, end in find_spans(text):
         if start < middle < end:
             middle = start if start > 0 else end
     return middle if 0 < middle < len(text) else None
+
+
+@cache
+def _decomposed_length(character: str) -> int:
+    return len(normalize("NFKD", character))
