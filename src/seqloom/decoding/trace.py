@@ -36,8 +36,8 @@ class Reason(StrEnum):
     PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH, REPEAT and EXTENSION: a rule (`Rules`) forbids the token.
     """
 
-    OUTSCORED = "outscored"
-    END_OUTSCORED = "END outscored"
+    OUTSCORED = "not in the top k"
+    END_OUTSCORED = "END not in the top k"
     """The candidate ends in END, but is not among the best candidates of its step."""
     NOT_DRAWN = "not drawn"
     ENOUGH = "enough finished"
@@ -50,7 +50,11 @@ class Reason(StrEnum):
     EXTENSION = "forbidden by decoding.rules"
 
 
-_OLD_REASONS = {"never put out": Reason.SPECIAL}
+_OLD_REASONS = {
+    "never put out": Reason.SPECIAL,
+    "outscored": Reason.OUTSCORED,
+    "END outscored": Reason.END_OUTSCORED,
+}
 _OLD_FIELDS = {"length_exponent": "length_penalty"}
 _DEFAULT_FIELDS = {"length_counts_end": True}
 """Values of fields that are missing in traces of earlier versions."""
