@@ -1,14 +1,14 @@
 // Attention view: the attention matrix of a translation, as a mean or by layer and head.
 
 import { announce, make } from "../shared/dom.js";
-import { copyLinkButton, runSelect, segmentedControl, targetLanguageSelect, textField } from "../shared/controls.js";
+import { copyLinkButton, runSelect, segmentedControl, sourceField, targetLanguageSelect, textField } from "../shared/controls.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { attentionMap } from "../shared/attention-map.js";
 import { mean, thumbnail } from "../shared/heatmap.js";
-import { request } from "../shared/api-client.js";
+import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
-import { displayPiece } from "../shared/words.js";
+import { displayPiece, enableRovingFocus } from "../shared/words.js";
 
 const NARROW_SCREEN = 832;
 const runsWithAttention = (catalogue) => catalogue.ofKind("translation").filter((run) => run.attention);
@@ -26,9 +26,16 @@ export const attention = {
     const requests = latestOnly(signal);
     const loadLater = debounce(load, 250);
     const targetField = make("div");
+    const source = sourceField("Source text", settings.text ?? exampleSentences(run)[0] ?? "", {
+      settings, getRun: () => run, limit: catalogue.limits.characters,
+      onChange(changes) {
+        context.update({ ...changes, run: run.name });
+        loadLater();
+      },
+    });
 
     function load() {
-      const text = settings.text ?? exampleSentences(run)[0] ?? "";
+      const text = source.sentence();
       if (!text.trim()) {
         requests.cancel();
         result.show(emptyMessage("Enter a sentence to see the attention of its translation."));
@@ -38,7 +45,7 @@ export const attention = {
       const body = {
         run: run.name, text, pieces: settings.units === "pieces",
         ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
-        ...(settings.output?.trim() && { output: settings.output }),
+        ...(settings.output?.trim() && { output: settings.output }), ...searchFields(settings, catalogue),
       };
       requests.run((inner) => request("/api/attention", body, { signal: inner }), { onResult: show, onError: (error) => result.showError(error, load) });
     }
@@ -83,17 +90,15 @@ export const attention = {
           run = next;
           context.update({ run: run.name, head: null, target: null });
           updateTargetField();
+          source.update();
           load();
         })),
       make("div", { class: "inputs even" },
-        textField("Source text", settings.text ?? exampleSentences(run)[0] ?? "", (text) => {
-          context.update({ text, run: run.name });
-          loadLater();
-        }, { maxLength: catalogue.limits.characters }), targetField,
+        source.element, targetField,
         textField("Output", settings.output ?? "", (output) => {
           context.update({ output });
           loadLater();
-        }, { placeholder: "the model’s translation, or enter another", maxLength: catalogue.limits.characters }),
+        }, { placeholder: "the model’s translation, or enter another" }),
         make("div", { class: "toolbar" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
           context.update({ units });
           load();
@@ -139,5 +144,6 @@ function thumbnailGrid(maps, heads, chosen, onSelect) {
     if (hasLayerMeans) grid.append(named(`${l + 1}`));
     layer.forEach((_, h) => grid.append(named(`${l + 1}.${h + 1}`)));
   });
+  enableRovingFocus(grid, "button", grid.querySelector("[aria-pressed='true']"));
   return grid;
 }

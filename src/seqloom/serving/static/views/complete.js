@@ -7,7 +7,7 @@ import { latestOnly } from "../shared/scheduling.js";
 import { request, streamEvents } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
-import { END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, wordButton } from "../shared/words.js";
+import { displayPiece, END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, wordButton } from "../shared/words.js";
 
 export const complete = {
   name: "complete",
@@ -22,7 +22,7 @@ export const complete = {
     const facts = make("p", { class: "facts" });
     const requests = latestOnly(signal);
     const promptInput = highlightedInput("Prompt", settings.text ?? "", {
-      maxLength: catalogue.limits.characters, placeholder: "Start of the text. Leave it empty to generate from the beginning.",
+      limit: () => catalogue.limits.characters, placeholder: "Start of the text. Leave it empty to generate from the beginning.",
       onChange: (text) => context.update({ text, run: run.name }),
     });
     const numberSetting = (name, defaultValue) => Number(settings[name] ?? defaultValue);
@@ -84,26 +84,31 @@ export const complete = {
       announce(output.text);
     }
 
-    async function chooseAlternative(anchor, piece, { prompt, output, generated, promptPieces }) {
+    async function chooseAlternative(anchor, piece, shown) {
+      const { prompt, output, generated, promptPieces } = shown;
       try {
         const tokens = output.tokens.filter((_, at) => output.pieces[at] !== END);
         const { steps } = await request("/api/alternatives", { run: run.name, text: prompt, tokens }, { signal });
         const spans = pieceSpans({ ...generated, text: output.text.slice(generated.promptLength) });
+        const [step] = piece.pieces;
+        const before = output.text.slice(0, generated.promptLength + (spans[step]?.begin ?? 0));
         const panel = openAlternatives(anchor, {
-          word: piece, pieces: generated.pieces, steps: steps.slice(promptPieces),
-          onToken: (step, token) => {
-            panel.close(false);
-            const { piece: chosen } = steps[promptPieces + step].find((alternative) => alternative.token === token);
-            const before = output.text.slice(0, generated.promptLength + (spans[step]?.begin ?? 0));
-            if (chosen !== END) continueFrom(chosen.startsWith("▁") ? `${before.trimEnd()} ${chosen.slice(1)}` : before + chosen);
-          },
+          title: piece.text,
+          options: steps[promptPieces + step].map(({ piece: chosen, log_probability: log }) => ({
+            text: chosen === END ? "end of text" : displayPiece(chosen, true), probability: Math.exp(log ?? -Infinity),
+            isCurrent: chosen === generated.pieces[step],
+            onSelect: () => {
+              panel.close(chosen === END);
+              if (chosen !== END) continueFrom(chosen.startsWith("▁") ? `${before.trimEnd()} ${chosen.slice(1)}` : before + chosen);
+            },
+          })),
           onText: (text) => {
             panel.close(false);
             continueFrom(output.text.slice(0, generated.promptLength + piece.begin) + text);
           },
         });
       } catch (error) {
-        result.showError(error, () => show(prompt, output));
+        if (error.name !== "AbortError") result.showError(error, () => chooseAlternative(anchor, piece, shown));
       }
     }
 
@@ -122,7 +127,7 @@ export const complete = {
       make("div", { class: "panes" },
         make("div", { class: "card pane" },
           make("div", { class: "pane-header" }, make("h2", {}, promptInput.label, "Prompt"), button("Clear", () => promptInput.setText(""), { kind: "quiet" })),
-          promptInput.element,
+          promptInput.element, promptInput.counter,
           make("div", { class: "tools" }, button("Generate", () => generate(promptInput.input.value), { kind: "primary", iconName: "play" }))),
         make("div", { class: "card pane" }, make("div", { class: "pane-header" }, make("h2", {}, "Text"), facts, copyLinkButton()), result.element)),
       make("div", { class: "toolbar" },

@@ -9,6 +9,8 @@ import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 
 /** Milliseconds between requests for new events: during training, and after it has ended. */
 const POLL_RUNNING = 2_000, POLL_ENDED = 15_000;
+/** Milliseconds until the next request after one that failed. */
+const POLL_DISCONNECTED = 3_000;
 /** A training run without an event for this many seconds is shown as silent. */
 const SILENT_AFTER = 180;
 const MAX_POINTS = 600;
@@ -37,9 +39,13 @@ export const training = {
         if (current !== latestPoll || signal.aborted) return;
         if (hasNewEvents || !result.element.querySelector(".progress")) show();
       } catch (error) {
-        if (current === latestPoll && !signal.aborted) result.showError(error, poll);
+        if (current !== latestPoll || signal.aborted) return;
+        result.showError(error, poll);
+        if (!error.isTemporary) return;
+        timer = setTimeout(poll, POLL_DISCONNECTED);
         return;
       }
+      result.clearError();
       timer = setTimeout(poll, state() === "ended" ? POLL_ENDED : POLL_RUNNING);
     }
 
