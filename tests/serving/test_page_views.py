@@ -64,7 +64,7 @@ def test_replacing_a_word_decodes_the_rest_again(visitor: Visitor, server: Serve
     words = options.locator("span:first-child").all_inner_texts()
     assert len(set(words)) == len(words) > 2
     other = next(word for word in words if word not in (output["text"], "end of text"))
-    options.filter(has_text=re.compile(rf"^{other}")).first.click()
+    page.locator(".options").get_by_text(other, exact=True).click()
     expect(translation).to_have_text(other)
     [forced] = re.findall(r"begin=0\.([\d.]+)", page.url)
     expected = server.post_json(
@@ -127,6 +127,16 @@ def test_attention_by_layer_and_head(visitor: Visitor, server: ServerProcess) ->
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".attention-map .cursor-values")).to_contain_text("attends to “b”")
+
+
+def test_attention_as_lines(visitor: Visitor, server: ServerProcess) -> None:
+    page = visitor.open(f"#/attention?run=reverser&text={LETTERS}&units=pieces&as=arcs")
+    response = server.post_json("/api/attention", run="reverser", text=LETTERS, pieces=True, beam=5)
+    large = [weight for row in response["weights"] for weight in row if weight >= 0.05]
+    expect(page.locator(".attention-arcs path")).to_have_count(len(large))
+    page.get_by_text("Matrix", exact=True).click()
+    expect(page.locator(".map-scroll svg")).to_be_visible()
+    assert "as=matrix" in page.url
 
 
 def test_attention_map_can_be_downloaded(visitor: Visitor, tmp_path: Path) -> None:

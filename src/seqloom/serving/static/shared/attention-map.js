@@ -19,7 +19,7 @@ export function attentionMap(attention, { title, cell, onZoom, signal, tools = t
   let size = cell ?? fittingCell(), heatmap, cursor, current = null;
 
   function fittingCell() {
-    return Math.max(MIN_CELL * 3, Math.min(MAX_CELL, Math.floor((availableWidth - 120) / attention.sources.length), Math.floor(760 / attention.outputs.length)));
+    return Math.max(MIN_CELL * 3, Math.min(72, Math.floor((availableWidth - 120) / attention.sources.length), Math.floor(620 / attention.outputs.length)));
   }
 
   function redraw() {

@@ -4,6 +4,7 @@ import { announce, make } from "../shared/dom.js";
 import { copyLinkButton, runSelect, segmentedControl, sourceField, targetLanguageSelect, textField } from "../shared/controls.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
+import { attentionArcs } from "../shared/attention-arcs.js";
 import { attentionMap } from "../shared/attention-map.js";
 import { mean, thumbnail } from "../shared/heatmap.js";
 import { request, searchFields } from "../shared/api-client.js";
@@ -26,6 +27,7 @@ export const attention = {
     const requests = latestOnly(signal);
     const loadLater = debounce(load, 250);
     const targetField = make("div");
+    let shown = null;
     const source = sourceField("Source text", settings.text ?? exampleSentences(run)[0] ?? "", {
       settings, getRun: () => run, limit: catalogue.limits.characters,
       onChange(changes) {
@@ -51,6 +53,7 @@ export const attention = {
     }
 
     function show(response) {
+      shown = response;
       const { heads, output } = response;
       const [outputs, sources] = [response.outputs, response.sources].map((pieces) => pieces.map((piece) => displayPiece(piece)));
       const isNarrow = innerWidth < NARROW_SCREEN, thumbnailWidth = heads[0].length > 1 ? 58 * (heads[0].length + 1) + 24 : 0;
@@ -64,7 +67,7 @@ export const attention = {
       function showMap(map) {
         mapContainer.replaceChildren(
           make("h2", {}, map.title),
-          attentionMap({ outputs, sources, weights: map.weights }, {
+          settings.as === "arcs" ? attentionArcs({ outputs, sources, weights: map.weights }, signal) : attentionMap({ outputs, sources, weights: map.weights }, {
             title: output.text, signal, availableWidth: innerWidth - (isNarrow ? 90 : 390 + thumbnailWidth),
             cell: settings.zoom && Number(settings.zoom), onZoom: (zoom) => context.update({ zoom }),
           }));
@@ -102,6 +105,9 @@ export const attention = {
         make("div", { class: "toolbar" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
           context.update({ units });
           load();
+        }), segmentedControl("Drawing", [["matrix", "Matrix"], ["arcs", "Lines"]], settings.as ?? "matrix", (drawing) => {
+          context.update({ as: drawing });
+          if (shown) show(shown);
         }), copyLinkButton())),
       result.element);
     load();

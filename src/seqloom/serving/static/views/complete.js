@@ -7,7 +7,10 @@ import { latestOnly } from "../shared/scheduling.js";
 import { request, streamEvents } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
-import { displayPiece, END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, wordButton } from "../shared/words.js";
+import { END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, UNKNOWN, wordButton, wordsOf } from "../shared/words.js";
+
+/** An alternative is completed to a word with at most this many further pieces. */
+const MAX_WORD_PIECES = 8;
 
 export const complete = {
   name: "complete",
@@ -89,27 +92,45 @@ export const complete = {
       try {
         const tokens = output.tokens.filter((_, at) => output.pieces[at] !== END);
         const { steps } = await request("/api/alternatives", { run: run.name, text: prompt, tokens }, { signal });
-        const spans = pieceSpans({ ...generated, text: output.text.slice(generated.promptLength) });
-        const [step] = piece.pieces;
-        const before = output.text.slice(0, generated.promptLength + (spans[step]?.begin ?? 0));
+        const before = output.text.slice(0, generated.promptLength + piece.begin), index = promptPieces + piece.pieces[0];
+        const words = await completeWords(steps[index], before, index);
         const panel = openAlternatives(anchor, {
           title: piece.text,
-          options: steps[promptPieces + step].map(({ piece: chosen, log_probability: log }) => ({
-            text: chosen === END ? "end of text" : displayPiece(chosen, true), probability: Math.exp(log ?? -Infinity),
-            isCurrent: chosen === generated.pieces[step],
+          options: words.map(({ text, probability, isEnd, prefix, first }) => ({
+            text, probability, isCurrent: first === output.pieces[index],
             onSelect: () => {
-              panel.close(chosen === END);
-              if (chosen !== END) continueFrom(chosen.startsWith("▁") ? `${before.trimEnd()} ${chosen.slice(1)}` : before + chosen);
+              panel.close(isEnd);
+              if (!isEnd) continueFrom(prefix);
             },
           })),
           onText: (text) => {
             panel.close(false);
-            continueFrom(output.text.slice(0, generated.promptLength + piece.begin) + text);
+            continueFrom(before + text);
           },
         });
       } catch (error) {
         if (error.name !== "AbortError") result.showError(error, () => chooseAlternative(anchor, piece, shown));
       }
+    }
+
+    /** Completes each of the most probable pieces after a text to a whole word. index: of the piece in the output */
+    async function completeWords(alternatives, before, index) {
+      // A prompt cannot contain unknown tokens.
+      const pieces = alternatives.filter(({ piece }) => piece !== END && piece !== UNKNOWN);
+      const prompts = pieces.map(({ piece }) => (piece.startsWith("▁") ? `${before.trimEnd()} ${piece.slice(1)}` : before + piece.replaceAll("￭", "")).trimStart());
+      const maxLength = Math.min(index + 1 + MAX_WORD_PIECES, catalogue.limits.output_tokens);
+      const { completions } = prompts.length
+        ? await request("/api/complete", { run: run.name, prompts, temperature: 0, max_length: maxLength }, { signal }) : { completions: [] };
+      const words = completions.map(({ outputs: [output] }, at) => {
+        const word = wordsOf(output).find((each) => each.pieces.includes(index)) ?? { text: prompts[at], pieces: [], end: prompts[at].length };
+        const logs = word.pieces.filter((each) => each >= index).map((each) => output.log_probabilities[each] ?? -Infinity);
+        const log = logs.length ? logs.reduce((sum, each) => sum + each, 0) : pieces[at].log_probability;
+        return { text: word.text, probability: Math.exp(log), prefix: output.text.slice(0, word.end), first: pieces[at].piece };
+      });
+      const end = alternatives.filter(({ piece }) => piece === END).map(({ log_probability: log }) => ({
+        text: "end of text", probability: Math.exp(log ?? -Infinity), isEnd: true, first: END,
+      }));
+      return [...words, ...end].sort((first, second) => second.probability - first.probability);
     }
 
     const continueFrom = (prompt) => {
