@@ -18,6 +18,9 @@ CLIPBOARD = """() => {
     value: { writeText: (text) => (window.copied.push(text), Promise.resolve()) },
   });
 }"""
+MANY_VALUES = """import("/static/shared/vector.js").then(
+  (vectors) => vectors.largestMagnitude(Array.from({ length: 1000 }, () => Array(512).fill(-2))))"""
+"""The keys of a source of 1,000 tokens and a width of 512: too many arguments for one function."""
 SELECT_WORDS = """group => {
   getSelection().selectAllChildren(group);
   const text = getSelection().toString();
@@ -156,6 +159,7 @@ def test_decoder_step_of_a_long_source(visitor: Visitor) -> None:
     expect(page.get_by_text("40 of 1201 source tokens")).to_be_visible()
     assert page.locator(".attention-diagram .score-circle").count() == 40
     expect(page.get_by_text("and 1101 more rows").first).to_be_attached()
+    assert page.evaluate(MANY_VALUES) == 2
 
 
 def test_links_to_the_analysis_views_carry_the_shown_state(

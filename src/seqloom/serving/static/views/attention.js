@@ -102,7 +102,7 @@ export const attention = {
           context.update({ output });
           loadLater();
         }, { placeholder: "the model’s translation, or enter another" }),
-        make("div", { class: "toolbar" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
+        make("div", { class: "toolbar wide" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
           context.update({ units });
           load();
         }), segmentedControl("Drawing", [["matrix", "Matrix"], ["arcs", "Lines"]], settings.as ?? "matrix", (drawing) => {
