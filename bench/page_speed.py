@@ -58,10 +58,10 @@ TIME_CHOICE = """() => new Promise((resolve) => {
   new MutationObserver((_, observer) => {
     observer.disconnect();
     requestAnimationFrame(() => resolve(performance.now() - started));
-  }).observe(group, { childList: true });
-  document.querySelectorAll(".options button")[1].click();
+  }).observe(group, { childList: true, subtree: true });
+  document.querySelector(".options button:not([aria-current])").click();
 })"""
-"""Clicks on the second most probable token. Resolves to the milliseconds until the new output is drawn."""
+"""Clicks on the most probable alternative. Resolves to the milliseconds until the new output is drawn."""
 
 
 def measure_start(browser: Browser, run: Path) -> list[float]:

@@ -178,7 +178,8 @@ def visitor(desk: Visitor) -> Iterator[Visitor]:
     """The shared page; fails the test if an error occurs on it."""
     yield desk
     desk.check()
-    desk.page.unroute_all()
+    # A handler may still be answering a request that the page sent at the end of the test.
+    desk.page.unroute_all(behavior="wait")
 
 
 @pytest.fixture(scope="session")

@@ -30,14 +30,14 @@ def test_steps_and_outputs_are_printed(reverse: Path, run: Run) -> None:
     assert re.search(r"beam.* 2\b", result.stdout)
     assert best.text in result.stdout
     assert "kept" in result.stdout
-    assert "outscored" in result.stdout
+    assert "not in the top k" in result.stdout
     assert f"{best.score:.3f}" in result.stdout
 
 
 def test_hidden_candidates_are_counted(reverse: Path) -> None:
     few = run_cli("search", reverse, "a b c", "--beam", "3").stdout
     everything = run_cli("search", reverse, "a b c", "--beam", "3", "--all").stdout
-    assert " more outscored" in few
+    assert " more not in the top k" in few
     assert " more " not in everything
     assert len(everything.splitlines()) > len(few.splitlines())
 

@@ -72,7 +72,75 @@ def test_keyboard_alone_is_sufficient(visitor: Visitor) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Escape")
     assert page.locator(".alternatives").count() == 0
-    assert page.evaluate("document.activeElement.className") == "word"
+    assert page.evaluate("document.activeElement.classList.contains('word')")
+
+
+def test_alternatives_keep_the_focus_until_they_close(visitor: Visitor) -> None:
+    page = visitor.open("#/translate?run=reverser&text=abcd+dcba")
+    word = page.locator(".translation-output .word").first
+    word.focus()
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("dialog")
+    expect(panel).to_be_visible()
+    for key in ("Tab", "Shift+Tab"):
+        for _ in range(6):
+            page.keyboard.press(key)
+            assert page.evaluate("document.activeElement.closest('[role=dialog]') !== null")
+    page.keyboard.press("Escape")
+    expect(word).to_be_focused()
+
+
+def test_focus_stays_on_the_selected_step(visitor: Visitor) -> None:
+    page = visitor.open("#/inside?run=reverser&text=abcd")
+    steps = page.locator(".steps button")
+    steps.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(steps.nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(steps.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(steps.nth(1)).to_be_focused()
+    assert page.locator(".steps button[tabindex='0']").count() == 1, "one tab stop"
+
+
+LUMINANCE = """colour => {
+  const context = new OffscreenCanvas(1, 1).getContext("2d");
+  context.fillStyle = colour;
+  context.fillRect(0, 0, 1, 1);
+  const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const [red, green, blue] = [...context.getImageData(0, 0, 1, 1).data].map((part) => linear(part / 255));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}"""
+
+
+def test_edges_of_the_search_tree_have_enough_contrast(visitor: Visitor) -> None:
+    """At least 3:1, as WCAG 2.2 requires of graphics (1.4.11)."""
+    page = visitor.open("#/search?run=reverser&text=abcd&beam=3")
+    for theme in ("Light", "Dark"):
+        page.get_by_role("button", name=theme).click()
+        visitor.settle()
+        expect(page.locator(".tree .dropped path").first).to_be_attached()
+        card = page.locator(".tree-scroll").evaluate(
+            "card => getComputedStyle(card).backgroundColor"
+        )
+        strokes = page.locator(".tree path").evaluate_all(
+            "paths => [...new Set(paths.map((path) => getComputedStyle(path).stroke))]"
+        )
+        assert len(strokes) >= 3
+        for stroke in strokes:
+            low, high = sorted(page.evaluate(LUMINANCE, colour) for colour in (card, stroke))
+            assert (high + 0.05) / (low + 0.05) >= 3, (theme, stroke)
+    page.get_by_role("button", name="System").click()
+
+
+def test_bars_stay_visible_in_forced_colours(browser: Browser, server: ServerProcess) -> None:
+    context, visitor = visit(browser, server, forced_colors="active")
+    page = visitor.load(VIEW_LINKS["translate"])
+    word = page.locator(".translation-output .word").first
+    expect(word).to_be_visible()
+    bar = word.evaluate("word => getComputedStyle(word, '::after').backgroundImage")
+    assert "gradient" in bar
+    visitor.check()
+    context.close()
 
 
 def test_focused_word_is_highlighted_once_its_alignment_arrives(visitor: Visitor) -> None:
@@ -100,13 +168,13 @@ def test_results_are_announced_to_screen_readers(visitor: Visitor) -> None:
 def test_small_screens_do_not_scroll_sideways(
     browser: Browser, server: ServerProcess, reports: Path
 ) -> None:
-    context, visitor = visit(browser, server, viewport={"width": 360, "height": 740})
+    context, visitor = visit(browser, server, viewport={"width": 320, "height": 640})
     for view, link in VIEW_LINKS.items():
         page = visitor.open(link)
         visitor.settle()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360, view
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, view
         box = page.locator("nav [aria-current]").bounding_box()
         assert box is not None
-        assert 0 <= box["x"] <= 360 - box["width"] / 2, "the current view is visible"
+        assert 0 <= box["x"] <= 320 - box["width"] / 2, "the current view is visible"
     visitor.check()
     context.close()

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.slow
 def test_server_errors_are_shown_until_the_next_result(visitor: Visitor) -> None:
     page = visitor.open("#/attention?run=reverser")
     source = page.get_by_label("Source text")
-    source.evaluate("field => field.removeAttribute('maxlength')")
     source.fill("a" * 5001)
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("5,001 characters")
@@ -44,5 +43,34 @@ def test_api_key_prompt_and_unreachable_server(
     page.get_by_label("Source text").fill("dcba")
     expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.locator(".translation-output .word").first).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("The previous result is still shown below")
     visitor.check()
     context.close()
+
+
+def test_failed_alternatives_keep_the_translation_and_can_be_requested_again(
+    visitor: Visitor,
+) -> None:
+    page = visitor.open("#/translate?run=reverser&text=abcd")
+    word = page.locator(".translation-output .word").first
+    expect(word).to_be_visible()
+    error = {"error": "the model failed", "kind": "internal"}
+    page.route("**/api/alternatives", lambda route: route.fulfill(status=500, json=error))
+    word.click()
+    expect(page.get_by_role("alert")).to_contain_text("The model failed.")
+    expect(word).to_be_visible()
+    page.unroute("**/api/alternatives")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Alternatives to")
+    page.keyboard.press("Escape")
+
+
+def test_training_view_reconnects(visitor: Visitor) -> None:
+    page = visitor.page
+    page.route("**/api/trainings/reverser?*", lambda route: route.abort())
+    visitor.open("#/train?training=reverser")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
+    page.unroute("**/api/trainings/reverser?*")
+    expect(page.locator(".figure-chart").first).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)

@@ -68,6 +68,18 @@ def test_replacing_a_word_continues_the_completion_from_there(visitor: Visitor) 
     assert page.get_by_label("Prompt").input_value() == "abcc"
 
 
+def test_chosen_word_continues_the_completion(visitor: Visitor) -> None:
+    page = visitor.open("#/complete?length=20&text=ab&seed=7&temperature=1")
+    page.get_by_role("group", name="Completion").locator(".word").first.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    options = page.locator(".options button:not([aria-current]) span:first-child")
+    words = [word for word in options.all_inner_texts() if word != "end of text"]
+    assert all(word.startswith("ab") for word in words), "the words are complete"
+    page.locator(".options").get_by_text(words[0], exact=True).first.click()
+    expect(page.get_by_role("group", name="Completion")).to_contain_text(re.compile(f"^{words[0]}"))
+    assert page.get_by_label("Prompt").input_value() == words[0]
+
+
 def test_forecast_continues_the_observed_rows(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open("#/forecast")
     page.wait_for_selector(".figure-chart")

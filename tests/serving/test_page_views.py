@@ -52,29 +52,31 @@ def test_hovering_a_word_highlights_its_source_words(
     expect(marks).to_have_count(0)
 
 
-def test_replacing_a_token_decodes_the_rest_again(visitor: Visitor, server: ServerProcess) -> None:
+def test_replacing_a_word_decodes_the_rest_again(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/translate?run=reverser&text={LETTERS}")
     translation = page.get_by_role("group", name="Translation")
     page.locator(".translation-output .word").first.click()
     best = server.post_json("/api/translate", run="reverser", texts=[LETTERS], beam=5)
     output = best["translations"][0]["parts"][0]["outputs"][0]
-    response = server.post_json(
-        "/api/alternatives", run="reverser", text=LETTERS, tokens=output["tokens"]
-    )
-    alternatives = response["steps"][0]
-    pieces = [alternative["piece"] for alternative in alternatives]
-    best_piece = next(piece for piece in pieces if piece != "</s>")
-    other = next(each for each in alternatives if each["piece"] not in ("</s>", best_piece))
     expect(page.get_by_role("dialog")).to_contain_text("Alternatives to")
-    assert page.locator(".options button").count() == len(alternatives)
-    page.locator(".options button").filter(has_text=other["piece"]).first.click()
+    options = page.locator(".options button")
+    expect(page.locator(".options [aria-current]")).to_contain_text(output["text"])
+    words = options.locator("span:first-child").all_inner_texts()
+    assert len(set(words)) == len(words) > 2
+    other = next(word for word in words if word not in (output["text"], "end of text"))
+    page.locator(".options").get_by_text(other, exact=True).click()
+    expect(translation).to_have_text(other)
+    [forced] = re.findall(r"begin=0\.([\d.]+)", page.url)
     expected = server.post_json(
-        "/api/continue", run="reverser", text=LETTERS, begin=[other["token"]], beam=5
+        "/api/continue",
+        run="reverser",
+        text=LETTERS,
+        begin=list(map(int, forced.split("."))),
+        beam=5,
     )
-    expect(translation).to_have_text(expected["output"]["text"])
-    assert f"begin=0.{other['token']}" in page.url
+    assert expected["output"]["text"] == other
     visitor.load("#" + page.url.partition("#")[2])
-    expect(translation).to_have_text(expected["output"]["text"])
+    expect(translation).to_have_text(other)
     page.get_by_role("button", name="Reset to the model’s output").click()
     expect(translation).to_have_text(output["text"])
     assert "begin" not in page.url
@@ -125,6 +127,16 @@ def test_attention_by_layer_and_head(visitor: Visitor, server: ServerProcess) ->
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".attention-map .cursor-values")).to_contain_text("attends to “b”")
+
+
+def test_attention_as_lines(visitor: Visitor, server: ServerProcess) -> None:
+    page = visitor.open(f"#/attention?run=reverser&text={LETTERS}&units=pieces&as=arcs")
+    response = server.post_json("/api/attention", run="reverser", text=LETTERS, pieces=True, beam=5)
+    large = [weight for row in response["weights"] for weight in row if weight >= 0.05]
+    expect(page.locator(".attention-arcs path")).to_have_count(len(large))
+    page.get_by_text("Matrix", exact=True).click()
+    expect(page.locator(".map-scroll svg")).to_be_visible()
+    assert "as=matrix" in page.url
 
 
 def test_attention_map_can_be_downloaded(visitor: Visitor, tmp_path: Path) -> None:

@@ -36,21 +36,31 @@ class Reason(StrEnum):
     PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH, REPEAT and EXTENSION: a rule (`Rules`) forbids the token.
     """
 
-    OUTSCORED = "outscored"
-    END_OUTSCORED = "END outscored"
+    OUTSCORED = "not in the top k"
+    END_OUTSCORED = "END not in the top k"
     """The candidate ends in END, but is not among the best candidates of its step."""
-    NOT_DRAWN = "not drawn"
-    ENOUGH = "enough finished"
+    NOT_DRAWN = "not sampled"
+    ENOUGH = "enough outputs"
     LENGTH = "length limit"
-    PREFIX = "forced otherwise"
+    PREFIX = "not the forced token"
     SPECIAL = "special token"
     UNKNOWN = "unknown token"
-    MIN_LENGTH = "too early to end"
-    REPEAT = "would repeat"
+    MIN_LENGTH = "below minimum length"
+    REPEAT = "repeats an n-gram"
     EXTENSION = "forbidden by decoding.rules"
 
 
-_OLD_REASONS = {"never put out": Reason.SPECIAL}
+_OLD_REASONS = {
+    "never put out": Reason.SPECIAL,
+    "outscored": Reason.OUTSCORED,
+    "END outscored": Reason.END_OUTSCORED,
+    "not drawn": Reason.NOT_DRAWN,
+    "enough finished": Reason.ENOUGH,
+    "forced otherwise": Reason.PREFIX,
+    "too early to end": Reason.MIN_LENGTH,
+    "would repeat": Reason.REPEAT,
+}
+"""Reasons in traces of earlier versions."""
 _OLD_FIELDS = {"length_exponent": "length_penalty"}
 _DEFAULT_FIELDS = {"length_counts_end": True}
 """Values of fields that are missing in traces of earlier versions."""

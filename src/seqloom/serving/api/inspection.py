@@ -150,8 +150,9 @@ async def post_search(
     """Return a search step by step: every candidate, what happened to it, and why."""
     context = InspectionContext(service, request)
     check_maximum("n_best", request.n_best, service.limits.beam)
+    _check_tokens(service, context.run, "begin", request.begin, allow_end=False)
     inspection = context.search_inspection(request.n_best or 1)
-    searched = await context.call(lambda: inspection.search(request.n_best))
+    searched = await context.call(lambda: inspection.search(request.n_best, request.begin))
     trace = searched.to_json()
     return TracedSearchResponse(
         run=context.loaded.name,
@@ -169,8 +170,9 @@ async def post_search_tree(
     """Return a search as a tree, with coordinates for drawing it."""
     context = InspectionContext(service, request)
     check_maximum("n_best", request.n_best, service.limits.beam)
+    _check_tokens(service, context.run, "begin", request.begin, allow_end=False)
     inspection = context.search_inspection(request.n_best or 1)
-    searched = await context.call(lambda: inspection.search(request.n_best))
+    searched = await context.call(lambda: inspection.search(request.n_best, request.begin))
     return SearchTreeResponse(
         run=context.loaded.name,
         kind=searched.record.kind,
@@ -270,22 +272,25 @@ async def get_lecture_example(
     return ExplainResponse(run=None, explanation=to_finite_json(explanation.to_json()))
 
 
-def _check_tokens(service: Service, run: Run, field: str, tokens: Sequence[int]) -> None:
+def _check_tokens(
+    service: Service, run: Run, field: str, tokens: Sequence[int], *, allow_end: bool = True
+) -> None:
     """Raise a 422 error if there are too many tokens, or if a token is not allowed.
 
     All tokens of the run's vocabulary are allowed, except PAD and START. END is allowed only as the
-    last token.
+    last token, and only if `allow_end` is true.
     """
     vocabulary_size = run.task.target_tokenizer.size
     check_maximum(f"{field}, number of tokens", len(tokens), service.limits.output_tokens)
     for index, token in enumerate(tokens):
         is_last = index == len(tokens) - 1
         valid = 0 <= token < vocabulary_size and token not in (PAD, START)
-        if not valid or (token == END and not is_last):
+        if not valid or (token == END and not (is_last and allow_end)):
+            rule = "PAD and START, and only the last may be END"
             raise invalid_field(
                 f"{field}[{index}]",
                 f"{token} is not allowed; tokens are vocabulary indices up to "
-                f"{vocabulary_size - 1}, without PAD and START, and only the last may be END",
+                f"{vocabulary_size - 1}, without {rule if allow_end else 'PAD, START and END'}",
             )
 
 

@@ -61,6 +61,7 @@ def describe_run(loaded: LoadedRun) -> RunDescription:
         heads=heads,
         decoding=decoding.kind,
         beam=decoding.width if isinstance(decoding, BeamConfig) else None,
+        split_sentences=run.config.splits_sentences,
     )
     if isinstance(run, Forecaster):
         columns, context = run.columns

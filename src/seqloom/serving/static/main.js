@@ -68,6 +68,14 @@ function scrollToCurrentLink() {
   if (link && row.scrollWidth > row.clientWidth) row.scrollTo({ left: link.offsetLeft - (row.clientWidth - link.offsetWidth) / 2 });
 }
 
+/** Messages about runs that the link names but that the view cannot use. */
+function missingRuns(view, { run, with: second, training }) {
+  const names = [...(view.runs ? [run, second] : []), view.name === "train" ? training : null].filter(Boolean);
+  const served = view.runs?.(catalogue).map((each) => each.name) ?? catalogue.trainings.map((each) => each.run);
+  return names.filter((name) => !served.includes(name)).map((name) =>
+    `The link names the run “${name}”, which this server does not offer for this view. The view shows another run instead.`);
+}
+
 function showView({ moveFocus = true } = {}) {
   const { view: requested, settings } = readUrl();
   const view = views.find((each) => each.name === requested) ?? views[0];
@@ -93,6 +101,8 @@ function showView({ moveFocus = true } = {}) {
   updateLinks(view, current);
   scrollToCurrentLink();
   view.render(container, context);
+  const missing = missingRuns(view, settings);
+  if (missing.length) container.prepend(make("div", { class: "warning", role: "alert" }, missing.map((text) => make("p", {}, text))));
   if (!moveFocus) return;
   scrollTo(0, 0);
   container.querySelector("h1")?.focus({ preventScroll: true });

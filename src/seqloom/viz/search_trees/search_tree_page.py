@@ -94,7 +94,7 @@ def search_tree_data(searched: InspectedSearch) -> dict[str, Any]:
     return {
         "top": layout.top,
         "bottom": layout.bottom,
-        "spots": [[_node_data(layout, node) for node in step] for step in layout.nodes],
+        "spots": [[_node_data(searched, layout, node) for node in step] for step in layout.nodes],
         "left_out": [
             [f"{count} more {reason}" for reason, count in reasons.most_common()]
             for reasons in layout.hidden
@@ -109,17 +109,22 @@ def search_tree_data(searched: InspectedSearch) -> dict[str, Any]:
     }
 
 
-def _node_data(layout: SearchTreeLayout, node: TreeNode) -> dict[str, Any]:
+def _node_data(
+    searched: InspectedSearch, layout: SearchTreeLayout, node: TreeNode
+) -> dict[str, Any]:
     parent, candidate = layout.parent(node), node.candidate
+    record = searched.record
     return {
         "label": node.label,
         "row": node.row,
         "from": parent.row if parent else 0.0,
         "p": format_probability(candidate.log_probability),
         "log": candidate.log_probability,
+        "total": candidate.total,
         "score": candidate.score,
         "fate": candidate.fate,
         "reason": candidate.reason,
+        "tokens": [record.candidate(at).token for at in record.path((node.step, node.index))],
         "wins": node.wins,
         "rank": node.rank,
     }

@@ -2,7 +2,7 @@
 
 step     token      p   log p   score
    1  ●  I        .93   -0.08   -0.08   kept
-      ·  It      <.01   -5.40   -5.40   outscored
+      ·  It      <.01   -5.40   -5.40   not in the top k
 """
 
 from collections.abc import Sequence

@@ -53,6 +53,9 @@ class TracedSearchRequest(InspectionRequest):
     n_best: int | None = Field(
         None, ge=1, description="Number of outputs. Default: the width of the search."
     )
+    begin: list[int] = Field(
+        [], description="First tokens of every output, without END. Default: none."
+    )
 
 
 class TracedSearchResponse(TextResponse):
@@ -77,9 +80,10 @@ class SearchTreeResponse(TextResponse):
     outputs: list[Output]
     tree: dict[str, Any] = Field(
         description="top, bottom: the first and last row; spots: the nodes of each step with row, "
-        "from (the row of the parent), label, p, log, score, fate, reason, wins (true on the path "
-        "of the best output) and rank (of the output that ends here, else 0); left_out: notes per "
-        "step on candidates that are not shown; steps: all candidates, each with its text so far."
+        "from (the row of the parent), label, p, log, total (sum of the log-probabilities), score, "
+        "fate, reason, tokens (of the output up to this node), wins (true on the path of the best "
+        "output) and rank (of the output that ends here, else 0); left_out: notes per step on "
+        "candidates that are not shown; steps: all candidates, each with its text so far."
     )
 
 

@@ -318,6 +318,9 @@ class RunDescription(BaseModel):
     heads: int
     decoding: str
     beam: int | None
+    split_sentences: bool = Field(
+        False, description="True if the run splits texts into sentences by default."
+    )
     observe: int | None = Field(None, description="Number of input rows of a forecast.")
     predict: int | None = Field(None, description="Number of output rows of a forecast.")
     columns: list[str] = []

@@ -1,37 +1,39 @@
-// A panel with the most probable tokens at a decoder step, and a field for a different word.
+// A panel with alternatives to a word, and a field for a different word.
 
 import { announce, make, uniqueId } from "./dom.js";
-import { button, segmentedControl } from "./controls.js";
-import { displayPiece, formatPercent, probabilityBar } from "./words.js";
+import { button } from "./controls.js";
+import { formatPercent, probabilityBar } from "./words.js";
 
 /**
  * Opens the panel below a word.
- * word: text and piece indices; pieces: all pieces of the output; steps: the most probable tokens at each step
- * onToken(step, token), onText(text): called with the choice; onClose(): called when the panel closes
+ * options: { text, probability, isCurrent, onSelect() } of each alternative
+ * onText(text): called with a word that the user types; onClose(): called when the panel closes
  */
-export function openAlternatives(anchor, { word, pieces, steps, onToken, onText, onClose }) {
+export function openAlternatives(anchor, { title, options, onText, onClose }) {
   const titleId = uniqueId("alternatives");
-  const options = make("div", { class: "options" });
+  const list = make("div", { class: "options" }, options.map(({ text, probability, isCurrent, onSelect }) => make("button", {
+    type: "button", tabindex: "-1", "aria-current": isCurrent ? "true" : null, on: { click: onSelect },
+  },
+  make("span", { dir: "auto" }, text), probabilityBar(probability), make("span", { class: "percent" }, formatPercent(probability)))));
   const input = make("input", { type: "text", "aria-label": "Other word", placeholder: "type another word …", autocomplete: "off" });
   const form = make("form", {}, input, button("Insert", () => insertText(), {}));
-  const panel = make("div", { class: "alternatives", role: "dialog", "aria-labelledby": titleId },
-    make("h3", { id: titleId }, make("span", {}, `Alternatives to “${word.text}”`),
+  const panel = make("div", { class: "alternatives", role: "dialog", "aria-modal": "true", "aria-labelledby": titleId },
+    make("h3", { id: titleId }, make("span", {}, `Alternatives to “${title}”`),
       button("", () => close(), { kind: "quiet", iconName: "close", title: "Close" })),
-    word.pieces.length > 1 && segmentedControl("Replace from piece", word.pieces.map((piece) => [piece, displayPiece(pieces[piece])]),
-      word.pieces[0], (piece) => listTokens(Number(piece))),
-    options, form);
+    list, form);
 
-  function listTokens(step) {
-    options.replaceChildren(...steps[step].map((alternative) => {
-      const probability = Math.exp(alternative.log_probability ?? -Infinity);
-      return make("button", {
-        type: "button", "aria-current": alternative.piece === pieces[step] ? "true" : null,
-        on: { click: () => onToken(step, alternative.token) },
-      },
-      make("span", { dir: "auto" }, alternative.piece === "</s>" ? "end of text" : displayPiece(alternative.piece, true)),
-      probabilityBar(probability),
-      make("span", { class: "percent" }, formatPercent(probability)));
-    }));
+  function moveTo(option) {
+    for (const each of list.children) each.tabIndex = each === option ? 0 : -1;
+    option?.focus();
+  }
+
+  /** Keeps the focus inside the panel: after its last control comes its first one. */
+  function trapFocus(event) {
+    const stops = [...panel.querySelectorAll("button, input")].filter((each) => each.tabIndex === 0);
+    const last = event.shiftKey ? stops[0] : stops.at(-1);
+    if (document.activeElement !== last) return;
+    event.preventDefault();
+    (event.shiftKey ? stops.at(-1) : stops[0]).focus();
   }
 
   function insertText() {
@@ -58,19 +60,19 @@ export function openAlternatives(anchor, { word, pieces, steps, onToken, onText,
       event.stopPropagation();
       close();
     }
-    const all = [...options.children], current = all.indexOf(document.activeElement);
-    const next = { ArrowDown: current + 1, ArrowUp: current - 1 }[event.key];
-    if (next === undefined || !all[next]) return;
+    if (event.key === "Tab") trapFocus(event);
+    const all = [...list.children], current = all.indexOf(document.activeElement);
+    const next = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (current < 0 || next === undefined || !all[next]) return;
     event.preventDefault();
-    all[next].focus();
+    moveTo(all[next]);
   });
-  listTokens(word.pieces[0]);
   anchor.setAttribute("aria-expanded", "true");
   anchor.offsetParent.append(panel);
   positionBelow(panel, anchor);
   document.addEventListener("pointerdown", closeOutside);
-  (options.querySelector("[aria-current]") ?? options.firstElementChild)?.focus();
-  announce(`${options.childElementCount} alternatives to ${word.text}`);
+  moveTo(list.querySelector("[aria-current]") ?? list.firstElementChild);
+  announce(`${options.length} alternatives to ${title}`);
   return { close };
 }
 

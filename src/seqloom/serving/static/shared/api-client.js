@@ -12,6 +12,11 @@ export class ApiError extends Error {
     this.status = status;
     this.kind = kind;
   }
+
+  /** True if the same request can succeed later: the server did not respond, was busy, or failed. */
+  get isTemporary() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
 }
 
 async function errorFrom(response) {
@@ -52,6 +57,15 @@ async function send(path, body, { signal, type = "application/json" } = {}, atte
   throw error;
 }
 
+/** The fields of a request for the search settings of a link: beam width, length penalty, and whether END counts. */
+export function searchFields({ beam, exponent, end }, { limits }) {
+  return {
+    ...(beam && { beam: Math.min(Number(beam), limits.beam) }),
+    ...(exponent !== undefined && exponent !== null && { length_penalty: Number(exponent) }),
+    ...(end && { length_counts_end: end === "yes" }),
+  };
+}
+
 /** Returns the JSON response: request("/api/runs"), or request("/api/translate", { texts }, { signal }). */
 export async function request(path, body, options) {
   return (await send(path, body, options)).json();
@@ -76,7 +90,7 @@ function parseEvent(event) {
   const lines = event.split("\n");
   const field = (prefix) => lines.find((line) => line.startsWith(`${prefix}: `))?.slice(prefix.length + 2) ?? "";
   const name = field("event"), content = JSON.parse(field("data") || "{}");
-  if (name === "error") throw new ApiError(content.error, 0, content.kind);
+  if (name === "error") throw new ApiError(content.error, 500, content.kind);
   return { name, content };
 }
 

@@ -13,8 +13,24 @@ const WEIGHT_HEIGHT = 96;
 /** The context is drawn at most this far to the right, so that it is visible without scrolling. */
 const MAX_CONTEXT_X = 300;
 
+/** Sources with more tokens are drawn without the tokens that have the smallest weights. */
+export const MAX_DRAWN_TOKENS = 40;
+
+/** The attention with only the tokens that have the largest weights, in their order. */
+function withLargestWeights(values, labels) {
+  if (labels.length <= MAX_DRAWN_TOKENS) return { values, labels };
+  const byWeight = labels.map((_, index) => index).sort((first, second) => values.weights.values[second] - values.weights.values[first]);
+  const kept = byWeight.slice(0, MAX_DRAWN_TOKENS).sort((first, second) => first - second);
+  const select = (part) => ({ ...part, values: kept.map((index) => part.values[index]) });
+  return {
+    values: { ...values, keys: select(values.keys), scores: select(values.scores), weights: select(values.weights) },
+    labels: kept.map((index) => labels[index]),
+  };
+}
+
 /** values: { query, keys, scores, weights, context }, each with formula and values */
-export function attentionDiagram({ query, keys, scores, weights, context }, labels) {
+export function attentionDiagram(allValues, allLabels) {
+  const { values: { query, keys, scores, weights, context }, labels } = withLargestWeights(allValues, allLabels);
   const left = innerWidth > NARROW_SCREEN ? LEFT : LEFT_NARROW;
   const count = labels.length, column = keys.values[0].length <= MAX_WRITTEN ? 128 : count > 4 ? 67 : 84;
   const width = left + column * count + 8, height = ROWS.tokens + 18;

@@ -3,11 +3,11 @@
 import { make, makeSvg } from "./dom.js";
 import { button, sliderField } from "./controls.js";
 import { cssColour, onThemeChange } from "./colours.js";
-import { drawHeatmap } from "./heatmap.js";
+import { drawHeatmap, largestWeight } from "./heatmap.js";
 import { fileName, savePng, saveSvg } from "./download.js";
 import { formatPercent } from "./words.js";
 
-const MIN_CELL = 4, MAX_CELL = 64;
+const MIN_CELL = 4, MAX_CELL = 96;
 
 /**
  * attention: { outputs, sources, weights }
@@ -19,7 +19,7 @@ export function attentionMap(attention, { title, cell, onZoom, signal, tools = t
   let size = cell ?? fittingCell(), heatmap, cursor, current = null;
 
   function fittingCell() {
-    return Math.max(MIN_CELL * 3, Math.min(54, Math.floor((availableWidth - 120) / attention.sources.length), Math.floor(620 / attention.outputs.length)));
+    return Math.max(MIN_CELL * 3, Math.min(72, Math.floor((availableWidth - 120) / attention.sources.length), Math.floor(620 / attention.outputs.length)));
   }
 
   function redraw() {
@@ -89,7 +89,12 @@ export function attentionMap(attention, { title, cell, onZoom, signal, tools = t
       make("div", { class: "downloads" },
         button("SVG", () => saveSvg(withoutCursor(heatmap.svg), name), { iconName: "save", title: "Download as SVG" }),
         button("PNG", () => savePng(withoutCursor(heatmap.svg), name, cssColour("--card")), { iconName: "save", title: "Download as PNG" }))),
-    scroller, cellValue, tools && weightTable(attention));
+    scroller, colourScale(attention.weights), cellValue, tools && weightTable(attention));
+}
+
+/** The colours from weight 0 to the largest weight of the matrix. */
+function colourScale(weights) {
+  return make("p", { class: "colour-scale" }, "0 %", make("i", { "aria-hidden": "true" }), formatPercent(largestWeight(weights)));
 }
 
 function withoutCursor(svg) {

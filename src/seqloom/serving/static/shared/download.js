@@ -17,6 +17,23 @@ function svgBlob(svg) {
   return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
 }
 
+/** The properties that the style sheet sets for drawings. */
+const STYLE_PROPERTIES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font-family", "font-size", "font-weight", "text-anchor", "opacity"];
+
+/** A copy of a drawing that does not depend on the style sheet. Hidden elements are left out. */
+export function withComputedStyle(svg) {
+  const copy = svg.cloneNode(true);
+  const originals = [...svg.querySelectorAll("*")], hidden = [];
+  [...copy.querySelectorAll("*")].forEach((element, index) => {
+    const style = getComputedStyle(originals[index]);
+    if (style.visibility === "hidden") hidden.push(element);
+    for (const name of STYLE_PROPERTIES) element.setAttribute(name, style.getPropertyValue(name));
+  });
+  for (const element of hidden) element.remove();
+  copy.removeAttribute("style");
+  return copy;
+}
+
 export function saveSvg(svg, name) {
   saveBlob(svgBlob(svg), `${name}.svg`);
 }

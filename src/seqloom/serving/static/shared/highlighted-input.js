@@ -1,23 +1,27 @@
 // A text area that grows with its text and can highlight parts of it.
 
 import { make, uniqueId } from "./dom.js";
+import { characterCounter } from "./controls.js";
 
 /**
- * Returns { label, element, input, highlight, markUnknown, setText }.
+ * limit(): maximum number of characters. The field accepts longer texts, and its counter says that they are too long.
+ * Returns { label, element, counter, input, highlight, markUnknown, setText, updateLimit }.
  * highlight([{ begin, end }]) highlights parts of the text; an empty list removes the highlights.
  * markUnknown([{ begin, end }]) marks parts that the model does not know, until the text changes.
  * A copy of the text behind the text area carries the highlights and sets its height.
  */
-export function highlightedInput(labelText, value, { onChange, placeholder = "", maxLength, rows = 3 }) {
+export function highlightedInput(labelText, value, { onChange, placeholder = "", limit, rows = 3 }) {
   const id = uniqueId("input");
   const background = make("div", { class: "highlights", "aria-hidden": "true" });
+  const counter = characterCounter(limit);
   const input = make("textarea", {
-    id, rows, placeholder, value, maxlength: maxLength, dir: "auto", spellcheck: "false", autocapitalize: "off",
+    id, rows, placeholder, value, "aria-describedby": counter.element.id, dir: "auto", spellcheck: "false", autocapitalize: "off",
   });
   // The zero-width space gives a trailing line break its height.
   let unknown = [], highlighted = [];
   const copyText = () => {
     unknown = highlighted = [];
+    counter.show(input.value);
     render();
   };
   input.addEventListener("input", () => {
@@ -56,5 +60,5 @@ export function highlightedInput(labelText, value, { onChange, placeholder = "",
   }
 
   const label = make("label", { for: id }, labelText);
-  return { label, element: make("div", { class: "highlighted-input words" }, background, input), input, highlight, markUnknown, setText };
+  return { label, element: make("div", { class: "highlighted-input words" }, background, input), counter: counter.element, input, highlight, markUnknown, setText, updateLimit: () => counter.show(input.value) };
 }

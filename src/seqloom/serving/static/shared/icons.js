@@ -21,6 +21,7 @@ const PATHS = {
   pause: "M8 5v14M16 5v14",
   undo: "M9 7 5 11l4 4M5 11h9a5 5 0 0 1 0 10h-2",
   link: "M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 6 6l1-1",
+  copy: "M9 9h10v10H9zM15 9V5H5v10h4",
   close: "M6 6l12 12M18 6 6 18",
   save: "M12 4v11M8 11l4 4 4-4M5 20h14",
   swap: "M4 8h14M15 5l3 3-3 3M20 16H6M9 13l-3 3 3 3",

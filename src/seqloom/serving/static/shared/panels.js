@@ -20,11 +20,13 @@ export function loadingMessage(text = "Loading …") {
   return make("div", { class: "message loading", role: "status" }, placeholderLines(), make("p", {}, text));
 }
 
-export function errorMessage(error, retry) {
+/** retry(): offered if the same request can succeed later */
+export function errorMessage(error, retry, note) {
   return make("div", { class: "message error", role: "alert" },
     make("h2", {}, error.status === 0 ? "No response" : "Error"),
     make("p", {}, asSentence(error.message)),
-    retry && button("Try again", retry));
+    note && make("p", {}, note),
+    retry && error.isTemporary && button("Try again", retry));
 }
 
 function asSentence(text) {
@@ -51,9 +53,15 @@ export function resultArea(attributes = {}) {
       element.removeAttribute("aria-busy");
       element.replaceChildren(...content.filter(Boolean));
     },
+    /** Shows an error above the previous content, which stays. */
     showError(error, retry) {
       element.removeAttribute("aria-busy");
-      element.replaceChildren(errorMessage(error, retry));
+      const content = [...element.children].filter((child) => !child.matches(".message, .streaming"));
+      element.replaceChildren(errorMessage(error, retry, content.length > 0 && "The previous result is still shown below."), ...content);
+    },
+    /** Removes an error message. */
+    clearError() {
+      element.querySelector(":scope > .error")?.remove();
     },
   };
 }

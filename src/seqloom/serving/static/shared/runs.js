@@ -50,6 +50,21 @@ function languagePairs(run) {
   return run.languages.map((pair) => `${languageName(pair.source)} → ${languageName(pair.target)}`).join(", ");
 }
 
+/** The source languages of a run. */
+export const sourceLanguages = (run) => [...new Set(run.languages.map((pair) => pair.source))];
+
+/** The target languages of a run; with a source language, those that the run can translate it to. */
+export function targetLanguages(run, source) {
+  const reachable = run.targets.filter((target) => run.languages.some((pair) => pair.source === source && pair.target === target));
+  return source && reachable.length ? reachable : run.targets;
+}
+
+/** The settings { run, source, target } for the opposite direction, of the same run if possible; undefined if no run has it. */
+export function findReverse(runs, run, source, target) {
+  const found = [run, ...runs].find((each) => each.languages.some((pair) => pair.source === target && pair.target === source));
+  return source && target && found ? { run: found.name, source: target, target: source } : undefined;
+}
+
 /** One line about a run: languages, size, attention heads, engine. */
 export function runSummary(run) {
   const heads = run.layers * run.heads > 1 ? `${run.layers} × ${run.heads} heads` : run.attention ? "attention" : "";

@@ -1,9 +1,9 @@
 // The tree of a beam search: steps from left to right, surviving candidates in blue, dropped ones in grey.
 
 import { make, makeSvg, prefersReducedMotion } from "./dom.js";
-import { formatScore } from "./words.js";
+import { displayPiece, END, enableRovingFocus, formatScore } from "./words.js";
 
-const COLUMN = 132, ROW = 46, LEFT = 46, HEADER = 30;
+const COLUMN = 132, ROW = 60, LEFT = 46, HEADER = 30;
 const measuringContext = document.createElement("canvas").getContext("2d");
 
 function textWidth(text, fontSize) {
@@ -11,14 +11,17 @@ function textWidth(text, fontSize) {
   return measuringContext.measureText(text).width;
 }
 
-/** tree: the layout from /api/search/tree. Returns { svg, last, showStep }; showStep(n) shows the first n steps. */
-export function searchTree(tree) {
+/**
+ * tree: the layout from /api/search/tree; onSelect(tokens): called with the tokens up to the node that the user selects
+ * Returns { svg, width, height, last, showStep, zoomTo }; showStep(n) shows the first n steps, zoomTo(1) the original size.
+ */
+export function searchTree(tree, onSelect) {
   const last = tree.spots.length;
   const columnX = (step) => LEFT + step * COLUMN;
   const rowY = (row) => HEADER + 24 + (row - tree.top) * ROW;
   const noteLines = Math.max(0, ...tree.left_out.map((notes) => notes.length));
-  const width = columnX(last) + 92, height = rowY(tree.bottom) + 40 + 15 * noteLines;
-  const svg = makeSvg("svg", { class: "tree", width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const width = columnX(last) + 92, height = rowY(tree.bottom) + 52 + 15 * noteLines;
+  const svg = makeSvg("svg", { class: "tree", width, height, viewBox: `0 0 ${width} ${height}`, role: "group" });
   const edges = makeSvg("g"), nodes = makeSvg("g");
   svg.append(edges, nodes);
 
@@ -43,6 +46,23 @@ export function searchTree(tree) {
     }));
   }
 
+  /** The attributes that make a node a button. The search cannot continue after END. */
+  function selectable(node) {
+    if (node.label === END) return {};
+    const select = () => onSelect(node.tokens);
+    return {
+      role: "button", tabindex: "-1", "aria-label": `${displayPiece(node.label)}, probability ${node.p}, ${node.reason ?? node.fate}. Decode from here.`,
+      on: {
+        click: select,
+        keydown(event) {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          select();
+        },
+      },
+    };
+  }
+
   drawLabel(nodes, columnX(0), rowY(0), "start");
   const stepGroups = tree.spots.map((stepNodes, index) => {
     const step = index + 1, edgeGroup = makeSvg("g", { class: "step" }), nodeGroup = makeSvg("g", { class: "step" });
@@ -50,37 +70,43 @@ export function searchTree(tree) {
     // The best output is drawn last, over the other edges.
     for (const node of [...stepNodes].sort((first, second) => first.wins - second.wins)) {
       const className = `${node.fate}${node.wins ? " wins" : ""}`;
-      const edge = makeSvg("g", { class: className }), group = makeSvg("g", { class: className });
+      const edge = makeSvg("g", { class: className }), group = makeSvg("g", { class: className, ...selectable(node) });
       drawEdge(edge, step, node);
-      drawNote(group, columnX(step), rowY(node.row) + 23, describeNode(node));
-      drawLabel(group, columnX(step), rowY(node.row), node.label === "</s>" ? "end" : node.label);
+      drawNote(group, columnX(step), rowY(node.row) + 23, `${node.p}${node.reason ? `  ${node.reason}` : ""}`);
+      drawNote(group, columnX(step), rowY(node.row) + 35, `Σ ${formatScore(node.total)}  score ${formatScore(node.score)}`);
+      drawLabel(group, columnX(step), rowY(node.row), node.label === END ? "end" : node.label);
+      if (node.rank) group.append(makeSvg("text", { class: "rank", x: columnX(step) + 28, y: rowY(node.row) + 4.5 }, `#${node.rank}`));
       edgeGroup.append(edge);
       nodeGroup.append(group);
     }
-    tree.left_out[index].forEach((note, line) => drawNote(nodeGroup, columnX(step), rowY(tree.bottom) + 44 + 15 * line, note));
+    tree.left_out[index].forEach((note, line) => drawNote(nodeGroup, columnX(step), rowY(tree.bottom) + 56 + 15 * line, note));
     edges.append(edgeGroup);
     nodes.append(nodeGroup);
     return [edgeGroup, nodeGroup];
   });
 
+  enableRovingFocus(nodes, "[role='button']");
+  let scale = 1;
   return {
     svg,
+    width,
+    height,
     last,
+    zoomTo(factor) {
+      scale = factor;
+      svg.style.width = `${width * scale}px`;
+      svg.style.height = `${height * scale}px`;
+    },
     showStep(step, scroller) {
+      svg.classList.toggle("decided", step === last);
       stepGroups.forEach((pair, index) => pair.forEach((group) => {
         group.classList.toggle("later", index >= step);
         group.classList.toggle("current", index === step - 1);
       }));
       svg.setAttribute("aria-label", describeStep(tree, step));
-      scroller?.scrollTo({ left: columnX(step) - scroller.clientWidth * 0.7, behavior: prefersReducedMotion() ? "auto" : "smooth" });
+      scroller?.scrollTo({ left: scale * columnX(step) - scroller.clientWidth * 0.7, behavior: prefersReducedMotion() ? "auto" : "smooth" });
     },
   };
-}
-
-function describeNode(node) {
-  const rank = node.rank ? `  #${node.rank}` : "";
-  const score = node.fate === "finished" || node.fate === "stopped" ? `  ${formatScore(node.score)}` : "";
-  return `${node.p}${rank}${score}${node.reason ? `  ${node.reason}` : ""}`;
 }
 
 /** A text alternative: the candidates that survive a step. */

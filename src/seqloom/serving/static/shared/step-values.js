@@ -2,7 +2,7 @@
 
 import { make } from "./dom.js";
 import { displayPiece } from "./words.js";
-import { formatNumber, formatVector, MAX_WRITTEN, scalarTable, vectorStrip, vectorTable } from "./vector.js";
+import { formatNumber, formatVector, largest, MAX_WRITTEN, scalarTable, smallest, vectorStrip, vectorTable } from "./vector.js";
 
 /** Longer vectors are summarised instead of drawn. */
 const MAX_DRAWN = 1200;
@@ -11,8 +11,9 @@ const MAX_LISTED = 400;
 export function stepValues(explanation) {
   const sections = [...new Set(explanation.parts.map((part) => part.chapter))];
   return make("ol", { class: "step-values" }, sections.map((section) => make("li", {},
-    make("h3", {}, capitalise(section)),
-    explanation.parts.filter((part) => part.chapter === section).map(stepValue))));
+    make("details", { open: true },
+      make("summary", {}, make("h3", {}, capitalise(section))),
+      explanation.parts.filter((part) => part.chapter === section).map(stepValue)))));
 }
 
 const capitalise = (text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -35,7 +36,7 @@ function renderValue(part) {
   if (values.length <= MAX_WRITTEN) return make("p", { class: "scalar" }, formatVector(values));
   if (values.length <= MAX_DRAWN) return make("div", {}, vectorStrip(values), numberList(part));
   const finite = values.filter((value) => value !== null);
-  return make("div", {}, make("p", { class: "note" }, `${values.length} numbers between ${formatNumber(Math.min(...finite))} and ${formatNumber(Math.max(...values))}`), numberList(part));
+  return make("div", {}, make("p", { class: "note" }, `${values.length} numbers between ${formatNumber(smallest(finite))} and ${formatNumber(largest(finite))}`), numberList(part));
 }
 
 function scrollable(name, table) {

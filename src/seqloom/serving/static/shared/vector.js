@@ -7,7 +7,13 @@ import { isDark, scaleColour } from "./colours.js";
 export const MAX_WRITTEN = 6;
 const MAX_COLUMNS = 96;
 
-export const largestMagnitude = (values) => Math.max(1e-12, ...values.flat(2).map((value) => Math.abs(value ?? 0)));
+/** Rows of larger tables are left out, and a note says so. */
+const MAX_ROWS = 100;
+
+// These functions use loops, because Math.max(...values) fails if there are very many values.
+export const largestMagnitude = (values) => values.flat(2).reduce((largest, value) => Math.max(largest, Math.abs(value ?? 0)), 1e-12);
+export const smallest = (values) => values.reduce((least, value) => Math.min(least, value), Infinity);
+export const largest = (values) => values.reduce((most, value) => Math.max(most, value), -Infinity);
 
 /** Formats a number in about four characters; null is minus infinity. */
 export function formatNumber(value, decimals = 3) {
@@ -53,7 +59,7 @@ export function vectorStrip(values, magnitude = largestMagnitude(values)) {
   canvas.style.width = `${Math.min(100, (canvas.width / MAX_COLUMNS) * 100)}%`;
   canvas.style.height = `${canvas.height * 7}px`;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${values.length} numbers between ${formatNumber(Math.min(...values))} and ${formatNumber(Math.max(...values))}`);
+  canvas.setAttribute("aria-label", `${values.length} numbers between ${formatNumber(smallest(values))} and ${formatNumber(largest(values))}`);
   return canvas;
 }
 
@@ -72,10 +78,11 @@ export function vectorBox(values, { x, y, width, height, magnitude }) {
 
 /** A table with a vector for each token. */
 export function vectorTable(labels, values) {
-  const written = values[0].length <= MAX_WRITTEN;
-  return make("table", { class: written ? "vectors written" : "vectors" }, make("tbody", {}, values.map((row, index) => make("tr", {},
+  const written = values[0].length <= MAX_WRITTEN, magnitude = largestMagnitude(values), hidden = values.length - MAX_ROWS;
+  const table = make("table", { class: written ? "vectors written" : "vectors" }, make("tbody", {}, values.slice(0, MAX_ROWS).map((row, index) => make("tr", {},
     make("th", { scope: "row" }, labels[index] ?? ""),
-    written ? row.map((value) => make("td", { class: "number" }, formatNumber(value))) : make("td", {}, vectorStrip(row, largestMagnitude(values)))))));
+    written ? row.map((value) => make("td", { class: "number" }, formatNumber(value))) : make("td", {}, vectorStrip(row, magnitude))))));
+  return hidden > 0 ? make("div", {}, table, make("p", { class: "note" }, `and ${hidden} more rows, which are not shown`)) : table;
 }
 
 /** A table with a number for each token. */

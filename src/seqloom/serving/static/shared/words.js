@@ -2,11 +2,12 @@
 
 import { make } from "./dom.js";
 
-export const END = "</s>";
+export const END = "</s>", UNKNOWN = "<unk>";
 
 /** A piece as displayed text, without the markers ▁ and ￭. markContinuation: "…" before pieces inside a word. */
 export function displayPiece(piece, markContinuation = false) {
   if (piece === END) return "end";
+  if (piece === UNKNOWN) return "unknown";
   const plain = withoutMarkers(piece);
   if (!plain) return "␣";
   const continues = markContinuation && !piece.startsWith("▁") && /^\p{L}/u.test(plain);
@@ -85,12 +86,32 @@ function findPiece(text, piece, from) {
   return index < 0 || index > start + MAX_GAP ? null : { begin: index, end: index + plain.length };
 }
 
-/** A button for a word, with a bar as long as its probability. */
-export function wordButton(word, attributes = {}) {
+/** Words with a smaller probability are marked. */
+export const LOW_PROBABILITY = 0.2;
+
+export const isUncertain = (word) => word.pieces.length > 0 && Math.exp(word.logProbability) < LOW_PROBABILITY;
+
+/**
+ * A button for a word, with a bar as long as its probability.
+ * It is a <span>, because browsers do not let users select the text of a <button>.
+ */
+export function wordButton(word, { class: className = "word", on: { click, ...listeners } = {}, ...attributes } = {}) {
   const probability = Math.exp(word.logProbability);
-  return make("button", {
-    type: "button", class: "word", vars: { probability: probability.toFixed(3) }, tabindex: "-1",
+  return make("span", {
+    role: "button", class: `${className}${isUncertain(word) ? " uncertain" : ""}`, vars: { probability: probability.toFixed(3) }, tabindex: "-1",
     title: word.pieces.length ? formatPercent(probability) : null, ...attributes,
+    on: {
+      ...listeners,
+      click(event) {
+        const isSelecting = event.detail > 0 && !getSelection().isCollapsed; // the click ends the selection of text
+        if (!isSelecting) click?.(event);
+      },
+      keydown(event) {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        event.currentTarget.click();
+      },
+    },
   }, word.text);
 }
 
@@ -99,7 +120,26 @@ export function textWithButtons(text, words, buttons) {
   return buttons.flatMap((button, index) => [text.slice(index ? words[index - 1].end : 0, words[index].begin), button]);
 }
 
-/** Makes a group of words one tab stop; arrow keys move between the words (roving tabindex). */
+/** Makes a group of controls one tab stop; arrow keys, Home and End move between them (roving tabindex). */
+export function enableRovingFocus(group, selector, first = group.querySelector(selector)) {
+  const controls = [...group.querySelectorAll(selector)];
+  const moveTo = (control) => {
+    for (const each of controls) each.tabIndex = each === control ? 0 : -1;
+  };
+  moveTo(first);
+  group.addEventListener("focusin", (event) => {
+    if (controls.includes(event.target)) moveTo(event.target);
+  });
+  group.addEventListener("keydown", (event) => {
+    const current = controls.indexOf(document.activeElement);
+    const next = { ArrowRight: current + 1, ArrowDown: current + 1, ArrowLeft: current - 1, ArrowUp: current - 1, Home: 0, End: controls.length - 1 }[event.key];
+    if (current < 0 || next === undefined || !controls[next]) return;
+    event.preventDefault();
+    controls[next].focus();
+  });
+}
+
+/** Like `enableRovingFocus`, for words that may be replaced later. The vertical arrow keys keep scrolling the page. */
 export function enableArrowKeys(group, signal) {
   const words = () => [...group.querySelectorAll(".word")];
   const first = words()[0];
@@ -121,7 +161,9 @@ export function probabilityLegend() {
   return make("p", { class: "legend" },
     make("span", { class: "word sample", vars: { probability: 0.25 } }, "25 %"),
     make("span", { class: "word sample", vars: { probability: 1 } }, "100 %"),
-    make("span", {}, "The bar under a word is its probability."));
+    make("span", {}, "The bar under a word is its probability."),
+    make("span", { class: "word sample uncertain", vars: { probability: LOW_PROBABILITY } }, `below ${100 * LOW_PROBABILITY} %`),
+    make("span", {}, "The model is uncertain."));
 }
 
 /** A horizontal bar that shows a probability. */

@@ -1,14 +1,15 @@
 // Attention view: the attention matrix of a translation, as a mean or by layer and head.
 
 import { announce, make } from "../shared/dom.js";
-import { copyLinkButton, runSelect, segmentedControl, targetLanguageSelect, textField } from "../shared/controls.js";
+import { copyLinkButton, runSelect, segmentedControl, sourceField, targetLanguageSelect, textField } from "../shared/controls.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
+import { attentionArcs } from "../shared/attention-arcs.js";
 import { attentionMap } from "../shared/attention-map.js";
 import { mean, thumbnail } from "../shared/heatmap.js";
-import { request } from "../shared/api-client.js";
+import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
-import { displayPiece } from "../shared/words.js";
+import { displayPiece, enableRovingFocus } from "../shared/words.js";
 
 const NARROW_SCREEN = 832;
 const runsWithAttention = (catalogue) => catalogue.ofKind("translation").filter((run) => run.attention);
@@ -26,9 +27,17 @@ export const attention = {
     const requests = latestOnly(signal);
     const loadLater = debounce(load, 250);
     const targetField = make("div");
+    let shown = null;
+    const source = sourceField("Source text", settings.text ?? exampleSentences(run)[0] ?? "", {
+      settings, getRun: () => run, limit: catalogue.limits.characters,
+      onChange(changes) {
+        context.update({ ...changes, run: run.name });
+        loadLater();
+      },
+    });
 
     function load() {
-      const text = settings.text ?? exampleSentences(run)[0] ?? "";
+      const text = source.sentence();
       if (!text.trim()) {
         requests.cancel();
         result.show(emptyMessage("Enter a sentence to see the attention of its translation."));
@@ -38,12 +47,13 @@ export const attention = {
       const body = {
         run: run.name, text, pieces: settings.units === "pieces",
         ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
-        ...(settings.output?.trim() && { output: settings.output }),
+        ...(settings.output?.trim() && { output: settings.output }), ...searchFields(settings, catalogue),
       };
       requests.run((inner) => request("/api/attention", body, { signal: inner }), { onResult: show, onError: (error) => result.showError(error, load) });
     }
 
     function show(response) {
+      shown = response;
       const { heads, output } = response;
       const [outputs, sources] = [response.outputs, response.sources].map((pieces) => pieces.map((piece) => displayPiece(piece)));
       const isNarrow = innerWidth < NARROW_SCREEN, thumbnailWidth = heads[0].length > 1 ? 58 * (heads[0].length + 1) + 24 : 0;
@@ -57,7 +67,7 @@ export const attention = {
       function showMap(map) {
         mapContainer.replaceChildren(
           make("h2", {}, map.title),
-          attentionMap({ outputs, sources, weights: map.weights }, {
+          settings.as === "arcs" ? attentionArcs({ outputs, sources, weights: map.weights }, signal) : attentionMap({ outputs, sources, weights: map.weights }, {
             title: output.text, signal, availableWidth: innerWidth - (isNarrow ? 90 : 390 + thumbnailWidth),
             cell: settings.zoom && Number(settings.zoom), onZoom: (zoom) => context.update({ zoom }),
           }));
@@ -83,20 +93,21 @@ export const attention = {
           run = next;
           context.update({ run: run.name, head: null, target: null });
           updateTargetField();
+          source.update();
           load();
         })),
       make("div", { class: "inputs even" },
-        textField("Source text", settings.text ?? exampleSentences(run)[0] ?? "", (text) => {
-          context.update({ text, run: run.name });
-          loadLater();
-        }, { maxLength: catalogue.limits.characters }), targetField,
+        source.element, targetField,
         textField("Output", settings.output ?? "", (output) => {
           context.update({ output });
           loadLater();
-        }, { placeholder: "the model’s translation, or enter another", maxLength: catalogue.limits.characters }),
-        make("div", { class: "toolbar" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
+        }, { placeholder: "the model’s translation, or enter another" }),
+        make("div", { class: "toolbar wide" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
           context.update({ units });
           load();
+        }), segmentedControl("Drawing", [["matrix", "Matrix"], ["arcs", "Lines"]], settings.as ?? "matrix", (drawing) => {
+          context.update({ as: drawing });
+          if (shown) show(shown);
         }), copyLinkButton())),
       result.element);
     load();
@@ -139,5 +150,6 @@ function thumbnailGrid(maps, heads, chosen, onSelect) {
     if (hasLayerMeans) grid.append(named(`${l + 1}`));
     layer.forEach((_, h) => grid.append(named(`${l + 1}.${h + 1}`)));
   });
+  enableRovingFocus(grid, "button", grid.querySelector("[aria-pressed='true']"));
   return grid;
 }

@@ -1,12 +1,12 @@
 // Compare view: the outputs of two runs for one sentence, and the probability of each output under both runs.
 
 import { make } from "../shared/dom.js";
-import { copyLinkButton, selectField, textField } from "../shared/controls.js";
+import { copyLinkButton, selectField, sourceField } from "../shared/controls.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { attentionMap } from "../shared/attention-map.js";
 import { runSummary } from "../shared/runs.js";
-import { request } from "../shared/api-client.js";
+import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 import { displayPiece, enableArrowKeys, formatScore, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
 
@@ -29,7 +29,14 @@ export const compare = {
     const requests = latestOnly(signal);
     const loadLater = debounce(load, 250);
     const runFields = make("div", { class: "toolbar" });
-    const text = () => settings.text ?? exampleSentences(first())[0] ?? "";
+    const source = sourceField("Source text", settings.text ?? exampleSentences(first())[0] ?? "", {
+      settings, getRun: first, limit: catalogue.limits.characters,
+      onChange(changes) {
+        context.update(changes);
+        loadLater();
+      },
+    });
+    const text = () => source.sentence();
 
     function load() {
       if (!text().trim()) {
@@ -38,7 +45,7 @@ export const compare = {
         return;
       }
       result.showLoading("Translating with both runs …");
-      requests.run((inner) => translateWithAll([first(), second()], text(), inner), { onResult: show, onError: (error) => result.showError(error, load) });
+      requests.run((inner) => translateWithAll([first(), second()], text(), settings.target, searchFields(settings, catalogue), inner), { onResult: show, onError: (error) => result.showError(error, load) });
     }
 
     function show(results) {
@@ -53,6 +60,7 @@ export const compare = {
         selectField("First run", options(runs), first().name, (name) => {
           context.update({ run: name, with: name === second().name ? first().name : settings.with });
           updateRunFields();
+          source.update();
           load();
         }),
         selectField("Second run", options(runs.filter((run) => run !== first())), second().name, (name) => {
@@ -64,21 +72,18 @@ export const compare = {
     container.append(
       viewHeader("Compare runs", "Two runs on the same sentence: outputs, probabilities and attention."),
       make("div", { class: "inputs" },
-        textField("Source text", text(), (value) => {
-          context.update({ text: value });
-          loadLater();
-        }, { maxLength: catalogue.limits.characters }), runFields),
+        source.element, runFields),
       result.element);
     load();
   },
 };
 
 /** Translates with each run, scores all outputs with each run, and gets the attention of each. */
-async function translateWithAll(runs, text, signal) {
-  const target = (run) => ({ run: run.name, ...(run.targets.length > 1 && { target: run.targets[0] }) });
+async function translateWithAll(runs, text, language, search, signal) {
+  const target = (run) => ({ run: run.name, ...(run.targets.length > 1 && { target: run.targets.find((code) => code === language) ?? run.targets[0] }) });
   const results = await Promise.all(runs.map(async (run) => {
     const started = performance.now();
-    const { translations } = await request("/api/translate", { ...target(run), texts: [text], split: false }, { signal });
+    const { translations } = await request("/api/translate", { ...target(run), ...search, texts: [text], split: false }, { signal });
     return { run, output: translations[0].parts[0].outputs[0], milliseconds: performance.now() - started };
   }));
   await Promise.all(results.map(async (result) => {

@@ -7,7 +7,10 @@ import { latestOnly } from "../shared/scheduling.js";
 import { request, streamEvents } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
-import { END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, wordButton } from "../shared/words.js";
+import { END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, UNKNOWN, wordButton, wordsOf } from "../shared/words.js";
+
+/** An alternative is completed to a word with at most this many further pieces. */
+const MAX_WORD_PIECES = 8;
 
 export const complete = {
   name: "complete",
@@ -22,7 +25,7 @@ export const complete = {
     const facts = make("p", { class: "facts" });
     const requests = latestOnly(signal);
     const promptInput = highlightedInput("Prompt", settings.text ?? "", {
-      maxLength: catalogue.limits.characters, placeholder: "Start of the text. Leave it empty to generate from the beginning.",
+      limit: () => catalogue.limits.characters, placeholder: "Start of the text. Leave it empty to generate from the beginning.",
       onChange: (text) => context.update({ text, run: run.name }),
     });
     const numberSetting = (name, defaultValue) => Number(settings[name] ?? defaultValue);
@@ -84,27 +87,50 @@ export const complete = {
       announce(output.text);
     }
 
-    async function chooseAlternative(anchor, piece, { prompt, output, generated, promptPieces }) {
+    async function chooseAlternative(anchor, piece, shown) {
+      const { prompt, output, generated, promptPieces } = shown;
       try {
         const tokens = output.tokens.filter((_, at) => output.pieces[at] !== END);
         const { steps } = await request("/api/alternatives", { run: run.name, text: prompt, tokens }, { signal });
-        const spans = pieceSpans({ ...generated, text: output.text.slice(generated.promptLength) });
+        const before = output.text.slice(0, generated.promptLength + piece.begin), index = promptPieces + piece.pieces[0];
+        const words = await completeWords(steps[index], before, index);
         const panel = openAlternatives(anchor, {
-          word: piece, pieces: generated.pieces, steps: steps.slice(promptPieces),
-          onToken: (step, token) => {
-            panel.close(false);
-            const { piece: chosen } = steps[promptPieces + step].find((alternative) => alternative.token === token);
-            const before = output.text.slice(0, generated.promptLength + (spans[step]?.begin ?? 0));
-            if (chosen !== END) continueFrom(chosen.startsWith("▁") ? `${before.trimEnd()} ${chosen.slice(1)}` : before + chosen);
-          },
+          title: piece.text,
+          options: words.map(({ text, probability, isEnd, prefix, first }) => ({
+            text, probability, isCurrent: first === output.pieces[index],
+            onSelect: () => {
+              panel.close(isEnd);
+              if (!isEnd) continueFrom(prefix);
+            },
+          })),
           onText: (text) => {
             panel.close(false);
-            continueFrom(output.text.slice(0, generated.promptLength + piece.begin) + text);
+            continueFrom(before + text);
           },
         });
       } catch (error) {
-        result.showError(error, () => show(prompt, output));
+        if (error.name !== "AbortError") result.showError(error, () => chooseAlternative(anchor, piece, shown));
       }
+    }
+
+    /** Completes each of the most probable pieces after a text to a whole word. index: of the piece in the output */
+    async function completeWords(alternatives, before, index) {
+      // A prompt cannot contain unknown tokens.
+      const pieces = alternatives.filter(({ piece }) => piece !== END && piece !== UNKNOWN);
+      const prompts = pieces.map(({ piece }) => (piece.startsWith("▁") ? `${before.trimEnd()} ${piece.slice(1)}` : before + piece.replaceAll("￭", "")).trimStart());
+      const maxLength = Math.min(index + 1 + MAX_WORD_PIECES, catalogue.limits.output_tokens);
+      const { completions } = prompts.length
+        ? await request("/api/complete", { run: run.name, prompts, temperature: 0, max_length: maxLength }, { signal }) : { completions: [] };
+      const words = completions.map(({ outputs: [output] }, at) => {
+        const word = wordsOf(output).find((each) => each.pieces.includes(index)) ?? { text: prompts[at], pieces: [], end: prompts[at].length };
+        const logs = word.pieces.filter((each) => each >= index).map((each) => output.log_probabilities[each] ?? -Infinity);
+        const log = logs.length ? logs.reduce((sum, each) => sum + each, 0) : pieces[at].log_probability;
+        return { text: word.text, probability: Math.exp(log), prefix: output.text.slice(0, word.end), first: pieces[at].piece };
+      });
+      const end = alternatives.filter(({ piece }) => piece === END).map(({ log_probability: log }) => ({
+        text: "end of text", probability: Math.exp(log ?? -Infinity), isEnd: true, first: END,
+      }));
+      return [...words, ...end].sort((first, second) => second.probability - first.probability);
     }
 
     const continueFrom = (prompt) => {
@@ -122,7 +148,7 @@ export const complete = {
       make("div", { class: "panes" },
         make("div", { class: "card pane" },
           make("div", { class: "pane-header" }, make("h2", {}, promptInput.label, "Prompt"), button("Clear", () => promptInput.setText(""), { kind: "quiet" })),
-          promptInput.element,
+          promptInput.element, promptInput.counter,
           make("div", { class: "tools" }, button("Generate", () => generate(promptInput.input.value), { kind: "primary", iconName: "play" }))),
         make("div", { class: "card pane" }, make("div", { class: "pane-header" }, make("h2", {}, "Text"), facts, copyLinkButton()), result.element)),
       make("div", { class: "toolbar" },

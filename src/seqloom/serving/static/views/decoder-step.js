@@ -1,15 +1,15 @@
 // Decoder step view: one step of a decoder as a diagram, with every intermediate value.
 
 import { make } from "../shared/dom.js";
-import { copyLinkButton, runSelect, segmentedControl, selectField, targetLanguageSelect, textField } from "../shared/controls.js";
+import { button, copyLinkButton, runSelect, segmentedControl, selectField, sourceField, targetLanguageSelect } from "../shared/controls.js";
 import { onThemeChange } from "../shared/colours.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
-import { attentionDiagram, findAttentions } from "../shared/attention-diagram.js";
-import { request } from "../shared/api-client.js";
+import { attentionDiagram, findAttentions, MAX_DRAWN_TOKENS } from "../shared/attention-diagram.js";
+import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { stepValues } from "../shared/step-values.js";
-import { displayPiece, formatPercent, probabilityBar } from "../shared/words.js";
+import { displayPiece, enableRovingFocus, formatPercent, probabilityBar } from "../shared/words.js";
 import { renderLectureExample } from "./lecture-example.js";
 import { renderSoftLookup } from "./soft-lookup.js";
 
@@ -48,7 +48,14 @@ function renderRunStep(body, context) {
   const requests = latestOnly(signal);
   const loadLater = debounce(load, 250);
   const targetField = make("div");
-  const text = () => settings.text ?? exampleSentences(run)[0] ?? (run.kind === "language-model" ? "I think that" : "");
+  const source = sourceField("Source text", settings.text ?? exampleSentences(run)[0] ?? (run.kind === "language-model" ? "I think that" : ""), {
+    settings, getRun: () => run, limit: catalogue.limits.characters,
+    onChange(changes) {
+      context.update({ ...changes, run: run.name, step: null, output: null });
+      loadLater();
+    },
+  });
+  const text = () => source.sentence();
   let shown = null;
 
   function load() {
@@ -62,6 +69,7 @@ function renderRunStep(body, context) {
       run: run.name, text: text(), step: Number(settings.step ?? 1),
       ...(settings.layer && { layer: Number(settings.layer) }), ...(settings.head && { head: Number(settings.head) }),
       ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
+      ...(settings.output && { output: settings.output }), ...searchFields(settings, catalogue),
     };
     requests.run((inner) => request("/api/explain", body, { signal: inner }), {
       onResult: ({ explanation, warnings }) => show((shown = { ...explanation, warnings })), onError: (error) => result.showError(error, load),
@@ -74,10 +82,13 @@ function renderRunStep(body, context) {
   }
 
   function show(explanation) {
+    const hadFocus = result.element.querySelector(".steps")?.contains(document.activeElement);
     const attentions = findAttentions(explanation);
     const chosen = attentions.find((attention) => attention.section === settings.look) ?? attentions.at(-1);
     result.show(
       warningList(explanation.warnings),
+      settings.output && make("p", { class: "forced-output" }, "The output is fixed: ", make("b", { dir: "auto" }, settings.output),
+        button("Use the model’s output", () => change({ output: null, step: null }), { kind: "quiet" })),
       make("div", { class: "toolbar spread" }, stepButtons(explanation, (step) => change({ step })), copyLinkButton()),
       make("div", { class: "toolbar" },
         attentions.length > 1 && segmentedControl("Attention", attentions.map(({ section }) => [section, section.replace(/^layer \d+: /, "")]), chosen.section, (section) => {
@@ -87,10 +98,13 @@ function renderRunStep(body, context) {
         run.layers > 1 && selectField("Layer", numberOptions(run.layers), explanation.layer ?? run.layers, (layer) => change({ layer, look: null })),
         run.heads > 1 && selectField("Head", numberOptions(run.heads), explanation.head ?? 1, (head) => change({ head }))),
       make("div", { class: "step-layout" },
-        chosen ? make("div", { class: "card scroll", tabindex: "0", role: "group", "aria-label": "Attention diagram" }, attentionDiagram(chosen.values, chosen.labels))
+        chosen ? make("div", { class: "card scroll", tabindex: "0", role: "group", "aria-label": "Attention diagram" }, attentionDiagram(chosen.values, chosen.labels),
+          chosen.labels.length > MAX_DRAWN_TOKENS && make("p", { class: "note" }, `The diagram shows the ${MAX_DRAWN_TOKENS} of ${chosen.labels.length} source tokens with the largest weights.`))
           : make("div", { class: "card" }, emptyMessage(`${run.name} has no attention. Its decoder uses only its state.`)),
         nextTokens(explanation)),
       make("section", { class: "card" }, make("h2", {}, "All values in order of computation"), stepValues(explanation)));
+    // The buttons are new elements. The focus stays on the button of the current step.
+    if (hadFocus) result.element.querySelector(".steps [aria-pressed='true']")?.focus();
   }
 
   onThemeChange(() => shown && show(shown), signal);
@@ -100,14 +114,12 @@ function renderRunStep(body, context) {
   updateTargetField();
   body.replaceChildren(
     make("div", { class: "inputs" },
-      textField("Source text", text(), (value) => {
-        context.update({ text: value, run: run.name, step: null });
-        loadLater();
-      }, { maxLength: catalogue.limits.characters }),
+      source.element,
       runSelect(context, runs, run, (next) => {
         run = next;
-        context.update({ run: run.name, step: null, layer: null, head: null, look: null, target: null });
+        context.update({ run: run.name, step: null, layer: null, head: null, look: null, target: null, output: null });
         updateTargetField();
+        source.update();
         load();
       }), targetField),
     result.element);
@@ -118,11 +130,13 @@ const numberOptions = (count) => Array.from({ length: count }, (_, index) => [in
 
 /** A button for each output token. */
 function stepButtons(explanation, onSelect) {
-  return make("div", { class: "steps", role: "group", "aria-label": "Steps" }, explanation.output.map((piece, index) =>
+  const group = make("div", { class: "steps", role: "group", "aria-label": "Steps" }, explanation.output.map((piece, index) =>
     make("button", {
       type: "button", "aria-pressed": String(index + 1 === explanation.step), on: { click: () => onSelect(index + 1) },
       "aria-label": `Step ${index + 1}: ${displayPiece(piece)}`,
     }, make("small", {}, index + 1), displayPiece(piece))));
+  enableRovingFocus(group, "button", group.querySelector("[aria-pressed='true']"));
+  return group;
 }
 
 /** The most probable tokens; the token of the output is marked. */

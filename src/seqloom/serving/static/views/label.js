@@ -25,7 +25,7 @@ export const label = {
     const requests = latestOnly(signal);
     const loadLater = debounce(load, 160);
     const source = highlightedInput("Text", settings.text ?? "", {
-      maxLength: catalogue.limits.characters, placeholder: "Enter or paste a text …",
+      limit: () => catalogue.limits.characters, placeholder: "Enter or paste a text …",
       onChange(text) {
         context.update({ text, run: run.name });
         loadLater();
@@ -60,7 +60,7 @@ export const label = {
       })),
       make("div", { class: "panes" },
         make("div", { class: "card pane" },
-          make("div", { class: "pane-header" }, make("h2", {}, source.label, "Text"), button("Clear", () => source.setText(""), { kind: "quiet" })), source.element),
+          make("div", { class: "pane-header" }, make("h2", {}, source.label, "Text"), button("Clear", () => source.setText(""), { kind: "quiet" })), source.element, source.counter),
         make("div", { class: "card pane" }, make("div", { class: "pane-header" }, make("h2", {}, "Labels"), copyLinkButton()), result.element)));
     load();
   },

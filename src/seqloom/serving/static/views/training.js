@@ -9,6 +9,8 @@ import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 
 /** Milliseconds between requests for new events: during training, and after it has ended. */
 const POLL_RUNNING = 2_000, POLL_ENDED = 15_000;
+/** Milliseconds until the next request after one that failed. */
+const POLL_DISCONNECTED = 3_000;
 /** A training run without an event for this many seconds is shown as silent. */
 const SILENT_AFTER = 180;
 const MAX_POINTS = 600;
@@ -37,9 +39,13 @@ export const training = {
         if (current !== latestPoll || signal.aborted) return;
         if (hasNewEvents || !result.element.querySelector(".progress")) show();
       } catch (error) {
-        if (current === latestPoll && !signal.aborted) result.showError(error, poll);
+        if (current !== latestPoll || signal.aborted) return;
+        result.showError(error, poll);
+        if (!error.isTemporary) return;
+        timer = setTimeout(poll, POLL_DISCONNECTED);
         return;
       }
+      result.clearError();
       timer = setTimeout(poll, state() === "ended" ? POLL_ENDED : POLL_RUNNING);
     }
 
@@ -65,7 +71,7 @@ export const training = {
     function show() {
       const steps = events.filter((event) => event.event === "step"), evaluations = events.filter((event) => event.event === "evaluate");
       if (!steps.length && !evaluations.length) {
-        result.show(emptyMessage("This training has just started. Its curves appear here."));
+        result.show(events.length > 0 && progressCard(events, state(), steps), emptyMessage("This training has just started. Its curves appear here."));
         return;
       }
       const scores = [...new Set(evaluations.flatMap((event) => Object.keys(event)))].filter((name) => !NOT_A_SCORE.has(name) && typeof evaluations.at(-1)[name] === "number");
@@ -115,7 +121,7 @@ function curve(events, name) {
 
 function progressCard(events, state, steps) {
   const last = events.at(-1), start = events.find((event) => event.event === "start");
-  const total = steps.at(-1)?.steps ?? start?.steps ?? last.step;
+  const total = steps.at(-1)?.steps ?? start?.steps ?? last.step ?? 0;
   const secondsLeft = steps.at(-1)?.seconds_left;
   const best = events.filter((event) => event.event === "evaluate" && event.best).at(-1);
   const status = {
@@ -132,7 +138,7 @@ function progressCard(events, state, steps) {
     make("div", { class: "toolbar spread" },
       make("p", { role: "status" }, make("i", { class: `status-dot ${state}` }), status),
       make("dl", {}, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))))),
-    make("progress", { max: total, value: Math.min(last.step, total), "aria-label": "Completed steps" }));
+    make("progress", { max: Math.max(total, 1), value: Math.min(last.step, total), "aria-label": "Completed steps" }));
 }
 
 /** Seconds of training, without the pauses between an interruption and the resumption of training. */

@@ -1,18 +1,22 @@
 // Translate view: translates while the user types; words show probabilities and alignments and can be replaced.
 
 import { announce, make } from "../shared/dom.js";
-import { button, copyLinkButton, runSelect, sliderField, targetLanguageSelect } from "../shared/controls.js";
+import { button, copyButton, copyLinkButton, runSelect, selectField, sliderField, targetLanguageSelect } from "../shared/controls.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
-import { languageName } from "../shared/runs.js";
+import { findReverse, languageName, sourceLanguages, targetLanguages } from "../shared/runs.js";
 import { request, streamEvents } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
+import { textParts } from "../shared/sentences.js";
+import { trainingNote } from "../shared/training-note.js";
 import { probabilityLegend, splitWords } from "../shared/words.js";
 import { TranslationOutput } from "./translation-output.js";
 
 const TYPING_PAUSE = 160;
 const MAX_OUTPUTS = 4;
+/** Texts are translated in parts of about this many characters, so that the first sentences appear early. */
+const PART_LENGTH = 1000;
 /** Only a single sentence is streamed. The stream is greedy, because beam search revises its output until the end. */
 const SINGLE_SENTENCE = /^[^.!?…。！？\n]*[.!?…。！？]*\s*$/u;
 
@@ -23,6 +27,7 @@ export const translate = {
   runs: (catalogue) => catalogue.ofKind("translation"),
   render(container, context) {
     const { settings, signal, catalogue } = context;
+    const { limits } = catalogue;
     const runs = catalogue.ofKind("translation");
     let run = catalogue.findRun(runs, settings.run);
     const requests = latestOnly(signal);
@@ -30,43 +35,77 @@ export const translate = {
     // The first visit starts with an example, so that the page shows a result.
     const initialText = settings.text ?? (context.isFirstVisit ? exampleSentences(run)[0] : null) ?? "";
     const source = highlightedInput("Source text", initialText, {
-      maxLength: catalogue.limits.characters, placeholder: "Enter or paste a text …",
+      // A run that splits texts into sentences translates a long text in several requests.
+      limit: () => (run.split_sentences ? limits.characters * limits.texts : limits.characters),
+      placeholder: "Enter or paste a text …",
       onChange(text) {
-        context.update({ text, run: run.name, begin: null });
+        context.update({ text, run: run.name, begin: null, sentence: null });
         source.highlight([]);
         loadLater();
       },
     });
     const result = resultArea({ class: "result output" });
-    const below = make("div", { class: "below" });
-    const sourceName = make("span"), targetName = make("span"), targetField = make("div");
-    const beam = () => Number(settings.beam ?? run.beam ?? Math.min(5, catalogue.limits.beam));
+    const below = make("div", { class: "below" }), note = make("div");
+    const sourceHeader = make("div", { class: "language" }), targetHeader = make("div", { class: "language" }), swapField = make("div", { class: "swap" });
+    const beam = () => Number(settings.beam ?? run.beam ?? Math.min(5, limits.beam));
     let output = null;
+
+    const sourceLanguage = () => (run.languages.length > 1 ? sourceLanguages(run).find((code) => code === settings.source) ?? run.languages[0].source : undefined);
+    const targets = () => targetLanguages(run, sourceLanguage());
+    const targetLanguage = () => (run.targets.length > 1 ? targets().find((code) => code === settings.target) ?? targets()[0] : undefined);
+    /** The fields of the analysis requests; `translationFields` adds the source language. */
+    const requestFields = () => ({ run: run.name, ...(targetLanguage() && { target: targetLanguage() }) });
+    const translationFields = () => ({ ...requestFields(), ...(sourceLanguage() && { source: sourceLanguage() }) });
 
     function updateLanguages() {
       const [pair] = run.languages.length === 1 ? run.languages : [];
-      sourceName.textContent = pair ? languageName(pair.source) : "Source";
-      targetName.textContent = pair ? languageName(pair.target) : "Translation";
-      targetField.replaceChildren(targetLanguageSelect(run, settings.target ?? run.targets[0], (target) => {
-        context.update({ target, begin: null });
-        loadLater.runNow();
-      }) ?? "");
+      const sources = sourceLanguages(run);
+      sourceHeader.replaceChildren(sources.length > 1
+        ? selectField("Source language", sources.map((code) => [code, languageName(code)]), sourceLanguage(), (code) => changeLanguages({ source: code }))
+        : make("span", {}, pair ? languageName(pair.source) : "Source"));
+      targetHeader.replaceChildren(targetLanguageSelect(run, targetLanguage(), (target) => changeLanguages({ target }), targets())
+        ?? make("span", {}, pair ? languageName(pair.target) : "Translation"));
+      updateSwap(sourceLanguage() ?? pair?.source, targetLanguage() ?? pair?.target);
+      note.replaceChildren();
+      trainingNote(catalogue, run, signal).then((element) => element && note.replaceChildren(element));
     }
 
-    const target = () => (run.targets.length > 1 ? settings.target ?? run.targets[0] : undefined);
-    const requestFields = () => ({ run: run.name, ...(target() && { target: target() }) });
+    function changeLanguages(changes) {
+      context.update({ ...changes, begin: null });
+      updateLanguages();
+      loadLater.runNow();
+    }
 
+    function updateSwap(from, to) {
+      const reverse = findReverse(runs, run, from, to);
+      const swap = button("", () => {
+        const text = output?.text() || source.input.value;
+        location.hash = context.link("translate", { ...settings, ...reverse, text, begin: null, sentence: null });
+      }, { kind: "quiet", iconName: "swap", title: reverse ? "Swap the languages and the texts" : "No run translates in the opposite direction" });
+      swap.disabled = !reverse;
+      swapField.replaceChildren(swap);
+    }
+
+    /** Translates the text part by part. Shows each part when it arrives. */
     async function translateText(inner) {
-      const texts = [source.input.value], started = performance.now();
-      if (SINGLE_SENTENCE.test(texts[0]) && !settings.begin) await streamTranslation(texts, inner);
-      const width = beam(), count = Math.min(width, MAX_OUTPUTS, catalogue.limits.alternatives + 1);
-      const { translations, warnings } = await request("/api/translate", { ...requestFields(), texts, beam: width, n_best: count }, { signal: inner });
-      return { ...translations[0], warnings, milliseconds: performance.now() - started };
+      const text = source.input.value, started = performance.now();
+      const parts = run.split_sentences ? textParts(text, Math.min(PART_LENGTH, limits.characters)) : [text];
+      const details = { warnings: [] };
+      for (const [index, part] of parts.entries()) {
+        if (parts.length === 1 && SINGLE_SENTENCE.test(part) && !settings.begin) await streamTranslation(part, inner);
+        const width = beam(), count = parts.length > 1 ? 1 : Math.min(width, MAX_OUTPUTS, limits.alternatives + 1);
+        const response = await request("/api/translate", { ...translationFields(), texts: [part], beam: width, n_best: count }, { signal: inner });
+        if (inner.aborted) return details;
+        details.warnings.push(...response.warnings.filter((warning) => !details.warnings.includes(warning)));
+        details.milliseconds = performance.now() - started;
+        showPart(response.translations[0].parts, index, parts.length, details);
+      }
+      return details;
     }
 
-    async function streamTranslation(texts, inner) {
+    async function streamTranslation(text, inner) {
       const line = make("p", { class: "words streaming", dir: "auto", "aria-hidden": "true" });
-      for await (const { name, content } of streamEvents("/api/translate/stream", { ...requestFields(), texts }, { signal: inner })) {
+      for await (const { name, content } of streamEvents("/api/translate/stream", { ...translationFields(), texts: [text] }, { signal: inner })) {
         if (name !== "token") continue;
         line.textContent = content.text;
         if (!line.isConnected) result.show(line);
@@ -74,28 +113,42 @@ export const translate = {
     }
 
     function load() {
-      below.replaceChildren();
       if (!source.input.value.trim()) {
         requests.cancel();
+        output = null;
+        below.replaceChildren();
         showExamples();
         return;
       }
       result.showLoading("Translating …");
-      requests.run(translateText, { onResult: show, onError: (error) => result.showError(error, load) });
+      requests.run(translateText, { onResult: finish, onError: (error) => result.showError(error, load) });
     }
 
-    function show(translation) {
-      output = new TranslationOutput(translation.parts, {
-        run, signal, highlightSource, requestFields: () => ({ ...requestFields(), beam: beam() }), onError: (error) => result.showError(error, load),
-        onChange: (begin) => {
-          context.update({ begin });
-          showDetails(translation);
-        },
-      });
-      result.show(output.element);
-      source.markUnknown(unknownSpans(translation.parts));
-      showDetails(translation);
-      announce(translation.text);
+    function showPart(parts, index, count, details) {
+      if (index === 0) {
+        output = new TranslationOutput(parts, {
+          run, signal, limits, highlightSource, requestFields: () => ({ ...requestFields(), beam: beam() }),
+          onError: (error, retry) => result.showError(error, retry),
+          onChange: (begin) => {
+            result.clearError();
+            context.update({ begin });
+            showDetails(details);
+          },
+          onSelect: (number) => {
+            context.update({ sentence: number ? number + 1 : null });
+            showDetails(details);
+          },
+        });
+        result.show(output.element);
+      } else output.append(parts);
+      output.showProgress(index + 1 < count ? `Part ${index + 1} of ${count} is translated …` : "");
+      source.markUnknown(unknownSpans(output.sentences));
+      showDetails(details);
+    }
+
+    function finish() {
+      const text = output.text();
+      announce(text.length > 300 ? `${output.sentences.length} sentences translated` : text);
       if (settings.begin) output.restore(settings.begin);
     }
 
@@ -123,18 +176,28 @@ export const translate = {
       source.highlight(words.filter((word) => spans[word]).map((word) => ({ begin: begin + spans[word].begin, end: begin + spans[word].end })));
     }
 
-    /** Other translations, and links to the analysis views for the same text. */
-    function showDetails(translation) {
-      const text = output.sentences[0].source;
-      const links = [["attention", "Attention"], ["search", "Beam search"], ["inside", "Decoder step"], ["compare", "Compare runs"]]
+    /** Other translations, and links to the analysis views for the same sentence and the same output. */
+    function showDetails({ warnings, milliseconds }) {
+      const { sentences } = output, number = Math.min(Math.max(Number(settings.sentence) || 1, 1), sentences.length);
+      const sentence = sentences[number - 1], forced = sentence.output.tokens.slice(0, sentence.forcedLength);
+      const changed = forced.length ? { output: sentence.output.text } : {};
+      const links = [["attention", "Attention", changed], ["search", "Beam search", { begin: output.forcedTokens(sentence).join(".") }],
+        ["inside", "Decoder step", changed], ["compare", "Compare runs", {}]]
         .filter(([name]) => context.hasView(name) && (name !== "attention" || run.attention));
       below.replaceChildren(
-        warningList(translation.warnings) ?? "",
+        warningList(warnings) ?? "",
         make("div", { class: "below-bar" }, probabilityLegend(),
-          make("p", { class: "facts" }, `beam ${beam()} · ${Math.round(translation.milliseconds)} ms`)),
-        output.sentences.length === 1 ? output.otherOutputs() : "",
-        make("p", { class: "view-links" }, links.map(([name, title]) =>
-          make("a", { href: context.link(name, { run: run.name, text, target: target() }) }, title))));
+          make("p", { class: "facts" }, `beam ${beam()} · ${Math.round(milliseconds)} ms`)),
+        sentences.length === 1 ? output.otherOutputs() : "",
+        make("div", { class: "toolbar analysis" },
+          sentences.length > 1 && selectField("Sentence to analyse", sentences.map((each, index) =>
+            [index + 1, `${index + 1}. ${each.source.length > 50 ? `${each.source.slice(0, 49)}…` : each.source}`]), number, (value) => {
+            context.update({ sentence: Number(value) });
+            showDetails({ warnings, milliseconds });
+            below.querySelector(".analysis select")?.focus();
+          }),
+          make("p", { class: "view-links" }, links.map(([name, title, more]) =>
+            make("a", { href: context.link(name, { ...requestFields(), text: sentence.source, beam: beam(), ...more }) }, title)))));
     }
 
     function showExamples() {
@@ -150,20 +213,25 @@ export const translate = {
       viewHeader("Translate", "Point at a word to see its probability and the source words it is aligned with. Click a word to replace it.",
         runSelect(context, runs, run, (next) => {
           run = next;
-          context.update({ run: run.name, begin: null, target: null });
+          context.update({ run: run.name, begin: null, source: null, target: null });
           updateLanguages();
+          source.updateLimit();
           loadLater.runNow();
         })),
-      make("div", { class: "panes" },
+      note,
+      make("div", { class: "panes with-swap" },
         make("div", { class: "card pane" },
-          make("div", { class: "pane-header" }, make("h2", {}, source.label, " ", sourceName), targetField,
+          make("div", { class: "pane-header" }, make("h2", {}, source.label, " ", sourceHeader),
             button("Clear", () => source.setText(""), { kind: "quiet" })),
-          source.element),
+          source.element, source.counter),
+        swapField,
         make("div", { class: "card pane" },
-          make("div", { class: "pane-header" }, make("h2", {}, targetName), copyLinkButton()),
+          make("div", { class: "pane-header" }, make("h2", {}, targetHeader),
+            copyButton("Copy", () => output?.text() ?? "", { iconName: "copy", onFailure: () => (output ? output.select() : "Nothing to copy") }),
+            copyLinkButton()),
           result.element)),
-      make("div", { class: "toolbar" }, sliderField("Beam width", { min: 1, max: catalogue.limits.beam, value: beam() }, (width) => {
-        context.update({ beam: width, begin: null });
+      make("div", { class: "toolbar" }, sliderField("Beam width", { min: 1, max: limits.beam, value: beam() }, (width) => {
+        context.update({ beam: width });
         loadLater();
       })),
       below);
