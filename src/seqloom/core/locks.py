@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from seqloom.core.errors import StorageError
-from seqloom.core.storage import storage_errors
+from seqloom.core.storage import make_folder, storage_errors
 
 
 @contextmanager
@@ -16,7 +16,7 @@ def wait_for_lock(path: Path) -> Iterator[None]:
 
     Raises OSError if the file cannot be written. The file stays after the block.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with FileLock(path):
         yield
 
@@ -28,7 +28,7 @@ def lock_or_fail(path: Path, problem: str) -> Iterator[None]:
     problem: message of the StorageError that is raised if another process holds the lock
     """
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         lock = FileLock(path)
         try:
             lock.acquire(timeout=0)
