@@ -42,7 +42,7 @@ class Mutant:
 
     area:  the subject of the code
     bug:   what the changed code does wrong
-    tests: files that should notice the bug
+    tests: the tests that should notice the bug, as arguments of pytest
     """
 
     area: str

@@ -91,7 +91,7 @@ def _decoding(results: dict[str, Any]) -> str:
 def _startup(results: dict[str, Any]) -> str:
     medians = {name: times[len(times) // 2] for name, times in results.items()}
     python = medians["python -c pass"]
-    rows = ["| command | seconds | relative to `python -c pass` |", "|---|---|---|"]
+    rows = ["| command | processor seconds | relative to `python -c pass` |", "|---|---|---|"]
     rows += [
         f"| `{name}` | {seconds:.2f} | {seconds / python:.1f} |"
         for name, seconds in medians.items()

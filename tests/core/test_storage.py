@@ -159,3 +159,12 @@ def test_a_full_disk_is_reported_with_the_free_space(tmp_path: Path) -> None:
 
     with pytest.raises(StorageError, match=r"No space left on device \([\d,]+ bytes free\).*Free"):
         fill_disk()
+
+
+def test_a_symbolic_link_is_damage_even_if_it_leads_to_the_same_bytes(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "new")
+    (folder / "a").rename(folder / "copy")
+    (folder / "a").symlink_to("copy")
+    assert find_damage(folder) == [
+        f"{folder / 'a'}: is a symbolic link, or lies outside the folder"
+    ]
