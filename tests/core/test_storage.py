@@ -168,3 +168,10 @@ def test_a_symbolic_link_is_damage_even_if_it_leads_to_the_same_bytes(tmp_path: 
     assert find_damage(folder) == [
         f"{folder / 'a'}: is a symbolic link, or lies outside the folder"
     ]
+
+
+def test_a_changed_fact_in_a_manifest_is_damage(tmp_path: Path) -> None:
+    path = make_folder(tmp_path / "new") / MANIFEST
+    path.write_text(path.read_text().replace('"step": 3', '"step": 4'))
+    with pytest.raises(StorageError, match=r"manifest\.json: is damaged"):
+        read_manifest(path.parent)
