@@ -30,7 +30,7 @@ PASSED = 0
 """Exit status of pytest if all tests pass."""
 HEAD = """# Bugs that the tests notice
 
-Written by `python tools/mutants.py --write`. Each row is a bug that the program puts into a copy of the source. "Noticed"
+Written by `tools/mutants.py`; `make campaign` repeats it. Each row is a bug that the program puts into a copy of the source. "Noticed"
 means that at least one of the named tests fails. `tools/mutants.toml` contains the exact changes.
 
 """

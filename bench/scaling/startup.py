@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 COMMANDS = ("demo", "train", "translate", "complete", "evaluate", "score", "doctor", "config")
-ROUNDS = 7
+ROUNDS = 3
 LETTERS = 'kind = "synthetic", task = "reverse", min_length = 2, max_length = 4, symbols = 4'
 RECIPE = f"""
 [data]
