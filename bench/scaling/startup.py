@@ -11,6 +11,7 @@ from typing import Any
 
 COMMANDS = ("demo", "train", "translate", "complete", "evaluate", "score", "doctor", "config")
 ROUNDS = 3
+IMPORT_TORCH = "python -c 'import torch'"
 LETTERS = 'kind = "synthetic", task = "reverse", min_length = 2, max_length = 4, symbols = 4'
 RECIPE = f"""
 [data]
@@ -38,7 +39,7 @@ def measure(folder: Path) -> dict[str, Any]:
     subprocess.run([*seqloom, "train", str(recipe), "--run", str(run)], check=True)
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
-        "python -c 'import torch'": [sys.executable, "-c", "import torch"],
+        IMPORT_TORCH: [sys.executable, "-c", "import torch"],
         "--version": [*seqloom, "--version"],
         "--help": [*seqloom, "--help"],
         **{f"{command} --help": [*seqloom, command, "--help"] for command in COMMANDS},
