@@ -17,7 +17,7 @@ help:
 	@echo "make lint           run ruff and mypy"
 	@echo "make bench          compare seqloom with other toolkits on this CPU (make bench-peers installs them)"
 	@echo "make bench-recipes  train the demo recipe and store its scores; RECIPES=\"…\" for others"
-	@echo "make campaign       run the reliability tests with ten times the repetitions, and the long tests"
+	@echo "make campaign       run the reliability tests with ten times the repetitions, the long tests, and tests of planted bugs"
 	@echo "make oldest-torch   run the tests of the compute packages with the oldest supported torch"
 	@echo "make docs           install, then build the documentation site in build/docs/html"
 	@echo "make clean          remove the environment and caches (runs are kept)"
@@ -92,6 +92,7 @@ campaign: $(DOCS_STAMP)
 		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_openapi.py
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long
 	$(BIN)/python tools/campaign.py
+	$(BIN)/python tools/mutants.py --write
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -56,18 +56,22 @@ def _measure(
 ) -> None:
     """Add the measurements to the results, and save them after each one."""
 
+    machine = {
+        "processors": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+    }
+
     def save() -> None:
-        results["machine"] = {
-            "processors": os.cpu_count(),
-            "machine": platform.machine(),
-            "python": platform.python_version(),
-        }
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(results, indent=1) + "\n")
 
     if "startup" in parts:
-        results["startup"] = startup.measure(work)
+        # Start-up is often measured alone, on another machine than the other parts.
+        results |= {"startup": startup.measure(work), "startup_machine": machine}
         save()
+    if set(parts) - {"startup"}:
+        results["machine"] = machine
     if "decoding" in parts:
         results["decoding"] = decoding.measure()
         save()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.scaling.metrics import growth_exponent, phase_seconds
+from bench.scaling.startup import IMPORT_TORCH
 
 MIB = 2**20
 MIN_SECONDS = 1.0
@@ -28,7 +29,7 @@ def table(results: dict[str, Any]) -> str:
     if results.get("decoding"):
         parts.append(_decoding(results["decoding"]))
     if results.get("startup"):
-        parts.append(_startup(results["startup"]))
+        parts += [_about_startup(results), _startup(results["startup"])]
     return "\n\n".join(parts)
 
 
@@ -88,10 +89,26 @@ def _decoding(results: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
+def _about_startup(results: dict[str, Any]) -> str:
+    """Describe the start-up times. The import of torch is the floor of commands that use a model."""
+    medians = {name: times[len(times) // 2] for name, times in results["startup"].items()}
+    machine = results["startup_machine"]
+    floor, translate, train = (
+        medians[name] for name in (IMPORT_TORCH, "translate, one line", "train, one step")
+    )
+    return (
+        f"Start-up in processor seconds ({machine['machine']}, {machine['processors']} cores, "
+        "`python -m bench.scaling --only startup`).\nCommands that use a model import torch, which "
+        f"takes {floor:.1f} s of the {translate:.1f} s of `translate` and of the {train:.1f} s of "
+        "`train`\nwith a tiny model. The rest is the import of seqloom and of other libraries, and the "
+        "work itself."
+    )
+
+
 def _startup(results: dict[str, Any]) -> str:
     medians = {name: times[len(times) // 2] for name, times in results.items()}
     python = medians["python -c pass"]
-    rows = ["| command | seconds | relative to `python -c pass` |", "|---|---|---|"]
+    rows = ["| command | processor seconds | relative to `python -c pass` |", "|---|---|---|"]
     rows += [
         f"| `{name}` | {seconds:.2f} | {seconds / python:.1f} |"
         for name, seconds in medians.items()

@@ -129,3 +129,32 @@ def test_python_can_run_the_package(arguments: str, exit_code: int, tmp_path: Pa
     assert module.returncode == script.returncode == exit_code
     assert module.stdout == script.stdout.replace("heavy:\n", "")
     assert module.stderr == script.stderr
+
+
+TRANSLATE_AND_TRAIN = """
+import sys
+from seqloom.cli.main import run
+try:
+    run()
+finally:
+    import torch
+    from seqloom.config.schema.training import AdamWConfig
+    from seqloom.training.optimizer import build_optimizer
+    model = torch.nn.Linear(2, 2)
+    optimizer = build_optimizer(AdamWConfig(learning_rate=0.1), model)
+    optimizer.zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    print("heavy:", *sorted({"sacrebleu", "lxml", "torch._dynamo"} & set(sys.modules)))
+"""
+
+
+def test_translating_and_updating_weights_import_neither_metrics_nor_the_compiler(
+    reverse: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "input").write_text("ab\n", encoding="utf-8")
+    process = run_process(
+        "translate", str(reverse), "input", folder=tmp_path, program=TRANSLATE_AND_TRAIN
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines()[1:] == ["heavy:"]

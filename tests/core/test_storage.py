@@ -170,3 +170,19 @@ def test_a_failing_block_keeps_the_old_file(tmp_path: Path) -> None:
         (temporary / "file").write_text("new", encoding="utf-8")
     assert path.read_text(encoding="utf-8") == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_symbolic_link_is_damage_even_if_it_leads_to_the_same_bytes(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "new")
+    (folder / "a").rename(folder / "copy")
+    (folder / "a").symlink_to("copy")
+    assert find_damage(folder) == [
+        f"{folder / 'a'}: is a symbolic link, or lies outside the folder"
+    ]
+
+
+def test_a_changed_fact_in_a_manifest_is_damage(tmp_path: Path) -> None:
+    path = make_folder(tmp_path / "new") / MANIFEST
+    path.write_text(path.read_text().replace('"step": 3', '"step": 4'))
+    with pytest.raises(StorageError, match=r"manifest\.json: is damaged"):
+        read_manifest(path.parent)

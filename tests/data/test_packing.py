@@ -15,7 +15,7 @@ from seqloom.core.batch import Batch, Packing, Padded
 from seqloom.core.errors import DataError
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout
-from seqloom.data.batching.packing import PackedLayout, row_length
+from seqloom.data.batching.packing import PackedLayout, fill_rows, row_length
 from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
@@ -169,3 +169,13 @@ def test_pair_longer_than_a_batch_is_an_error(corpus: Corpus, layout: BatchLayou
         DataError, match=r"has \d+ tokens, and training.batch_tokens is 8; raise it"
     ):
         layout.plan(corpus.source_lengths, corpus.target_lengths, 0, 0)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=40))
+def test_sources_and_targets_fit_into_their_rows(lengths: list[tuple[int, int]]) -> None:
+    sources, targets = np.array(lengths).T
+    rows = list(fill_rows(np.arange(len(lengths)), sources, targets, 12))
+    assert sorted(pair for row in rows for pair in row) == list(range(len(lengths)))
+    for row in rows:
+        assert sources[row].sum() <= 12
+        assert targets[row].sum() <= 12

@@ -12,8 +12,8 @@ from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import SearchRequest, log_softmax
-from seqloom.text.vocabulary import END
-from toy_decoders import EchoDecoder, TableDecoder, random_memory
+from seqloom.text.vocabulary import END, START
+from toy_decoders import EchoDecoder, TableDecoder, random_memory, select_sources
 
 A, B, C = 4, 5, 6
 
@@ -117,3 +117,20 @@ def test_log_softmax_of_half_precision_logits_is_in_single_precision() -> None:
     assert log_softmax(logits.bfloat16()).dtype == torch.float32
     assert log_softmax(logits.double()).dtype == torch.float64
     torch.testing.assert_close(log_softmax(logits).exp().sum(dim=1), torch.ones(3))
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000))
+def test_log_probabilities_are_those_of_the_decoder_for_the_whole_hypothesis(seed: int) -> None:
+    """The decoder state of each row belongs to the tokens of that row, after every reordering."""
+    decoder, memory = EchoDecoder(seed, words=4), random_memory(seed, [2, 3])
+    results = Beam(4)(decoder, memory, SearchRequest([6, 6], n_best=4))
+    for source, hypotheses in enumerate(results):
+        for hypothesis in hypotheses:
+            state = decoder.start(select_sources(memory, [source]), 6)
+            token, expected = START, []
+            for following in [*hypothesis.tokens, *[END] * hypothesis.finished]:
+                step = decoder.step(torch.tensor([token]), state)
+                expected.append(float(log_softmax(step.logits)[0, following]))
+                token, state = following, step.state
+            assert hypothesis.log_probabilities == pytest.approx(expected)

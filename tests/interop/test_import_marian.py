@@ -19,6 +19,7 @@ from huggingface_models import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from disk_recorder import recorded_disk
 from seqloom.core.errors import DataError
 from seqloom.interop.importer import import_model
 from seqloom.interop.marian import marian_rows
@@ -219,3 +220,10 @@ def test_weights_in_several_files_are_imported(
     import_model(folder, tmp_path / "run")
     ours, expected = (load(run, engine="torch") for run in (tmp_path / "run", marian_run))
     assert ours.weights_digest == expected.weights_digest
+
+
+def test_a_power_failure_after_an_import_loses_nothing(marian: Path, tmp_path: Path) -> None:
+    with recorded_disk(tmp_path) as disk:
+        import_model(marian, tmp_path / "run")
+        assert disk.lost(tmp_path / "run", tmp_path) == []
+    assert disk.violations == []

@@ -162,3 +162,10 @@ def test_both_layouts_hold_the_same_numbers_and_an_offset_shifts_them(
     sines, cosines = halves.chunk(2, dim=-1)
     assert torch.equal(interleaved[:, 0::2], sines)
     assert torch.equal(interleaved[:, 1::2], cosines)
+
+
+def test_a_rotation_is_counter_clockwise_by_the_position() -> None:
+    """Su et al. 2021, equation 13: (cos m, sin m) is (1, 0), rotated by the angle m."""
+    rotated = rotate(torch.tensor([1.0, 0.0]).expand(1, 1, 3, 2), 0)[0, 0]
+    expected = [[math.cos(m), math.sin(m)] for m in range(3)]
+    torch.testing.assert_close(rotated, torch.tensor(expected))

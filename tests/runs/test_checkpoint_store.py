@@ -1,5 +1,6 @@
 """CheckpointStore: numbered folders and a pointer to the current one."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,12 @@ def test_missing_pointer_is_damage_after_the_first_add(tmp_path: Path) -> None:
     write_file(store.pointer, b"none\n")  # as between writing the first folder and the pointer
     assert store.current() is None
     assert [path.name for path, _ in store.intact()] == ["step-00000001"]
+
+
+def test_the_files_of_another_step_are_damage(tmp_path: Path) -> None:
+    store = new_store(tmp_path, 1, 2)
+    newest, oldest = store.paths()
+    remove_folder(newest)
+    shutil.copytree(oldest, newest)
+    with pytest.raises(StorageError, match="step-00000002: contains the files of another step"):
+        store.current()

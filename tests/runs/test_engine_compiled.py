@@ -70,6 +70,23 @@ def test_unsupported_requests_are_an_error_or_run_on_torch_without_compile_now(
 
 
 @pytest.mark.usefixtures("forbid_compilation")
+def test_nothing_is_compiled_for_several_texts(folder: Path) -> None:
+    compiled, plain = load(folder, engine="compiled"), load(folder, engine="torch")
+    texts = ["ab", "cab", "b"]
+    outputs = [run.translate(texts, attention=False) for run in (compiled, plain)]
+    assert [each.text for each in outputs[0]] == [each.text for each in outputs[1]]
+    assert [each.score for each in outputs[0]] == [each.score for each in outputs[1]]
+    with pytest.raises(AssertionError, match="compiled"):
+        compiled.translate(texts[:1], attention=False)
+
+
+@pytest.mark.usefixtures("forbid_compilation")
+def test_an_unsupported_request_for_several_texts_is_an_error(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="engine 'compiled' cannot serve this request"):
+        load(folder, engine="compiled").translate(["ab", "b"], attention=True)
+
+
+@pytest.mark.usefixtures("forbid_compilation")
 def test_nothing_is_compiled_without_compile_now(folder: Path) -> None:
     run = load(folder, engine="compiled")
     choice = run.engines.choose(run.engine, BeamConfig(width=7), NO_ATTENTION, compile_now=False)

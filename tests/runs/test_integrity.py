@@ -1,5 +1,6 @@
 """Integrity checks in the background report the same damage as checks during loading."""
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,14 @@ from seqloom.cli.options import existing_run
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import write_file
 from seqloom.runs.folder import integrity
-from seqloom.runs.folder.integrity import WEIGHTS, check_run, run_damage, start_check, weights_store
+from seqloom.runs.folder.integrity import (
+    WEIGHTS,
+    check_run,
+    prefix_damage,
+    run_damage,
+    start_check,
+    weights_store,
+)
 from seqloom.runs.run import load
 from seqloom.training.loop import train
 from tiny_runs import tiny_config
@@ -106,3 +114,18 @@ def test_failed_background_check_is_repeated(run: Path, monkeypatch: pytest.Monk
     integrity._background_checks[run].thread.join()
     monkeypatch.undo()
     assert check_run(run) == []
+
+
+def test_damage_to_the_checked_part_of_a_growing_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"first second")
+    digest = hashlib.sha256(b"first").hexdigest()
+    assert prefix_damage(path, 5, digest) == []
+    path.write_bytes(b"fIrst second")
+    assert prefix_damage(path, 5, digest) == [
+        f"{path}: has changed since it was written (SHA-256 differs)"
+    ]
+    path.write_bytes(b"firs")
+    assert prefix_damage(path, 5, digest) == [f"{path}: has 4 bytes, expected at least 5"]
+    path.unlink()
+    assert prefix_damage(path, 5, digest) == [f"{path}: is missing"]

@@ -72,6 +72,7 @@ def test_unknown_characters_are_protected_and_letters_protect_their_word(
     text = "Žižek sieht ☭ uns an."
     assert [text[start:end] for start, end in find_spans(text, tokenizer)] == ["Žižek", "☭"]
     assert find_spans("Der Hund sieht uns an.", tokenizer) == []
+    assert find_spans("uns Ž😀 an", tokenizer) == [(4, 6)]  # spans that touch are one span
 
 
 def test_unknown_words_of_a_word_vocabulary_are_not_protected() -> None:

@@ -32,3 +32,10 @@ def test_frequent_pieces_come_first_and_rare_ones_are_unknown() -> None:
 
 def test_the_name_of_a_special_token_is_ordinary_text() -> None:
     assert Vocabulary(()).id("<s>") == UNKNOWN
+
+
+def test_pieces_below_the_minimum_count_are_left_out() -> None:
+    counts = {"a": 3, "b": 2, "c": 1}
+    for min_count, kept in ((1, "abc"), (2, "ab"), (3, "a"), (4, "")):
+        vocabulary = Vocabulary.from_counts(counts, min_count=min_count)
+        assert vocabulary.pieces[len(SPECIAL_TOKENS) :] == tuple(kept)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ranks import train_on_ranks
 from seqloom.core.batch import Batch, Padded
+from seqloom.core.errors import TrainingError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.batching.collate import collate
 from seqloom.models.build import build_model
@@ -113,6 +114,29 @@ def test_end_is_never_a_decoder_input(examples: list[tuple[list[int], list[int]]
     batch = batch_of(examples)
     assert not (batch.inputs.values[batch.inputs.mask] == END).any()
     assert torch.equal(batch.inputs.lengths, batch.targets.lengths)
+
+
+def test_clipping_limits_the_norm_of_all_gradients_together(model: Model) -> None:
+    batches = [batch_of([([4, 5], [6, 7]), ([5], [4])])]
+    loss = partial(token_loss, model, smoothing=0.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    result = train_step(model, optimizer, batches, loss, 0.01, ALONE)
+    gradients = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+    assert float(torch.cat(gradients).norm()) == pytest.approx(0.01, rel=1e-3)
+    assert float(result.norm) > 0.01  # before clipping
+
+
+def test_a_non_finite_loss_is_an_error_before_the_weights_change(model: Model) -> None:
+    before = [parameter.clone() for parameter in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+
+    def infinite_loss(batch: Batch) -> Tensor:
+        return token_loss(model, batch, 0.0) * float("inf")
+
+    with pytest.raises(TrainingError, match="the loss is inf and the gradient norm nan"):
+        train_step(model, optimizer, [batch_of([([4], [6])])], infinite_loss, None, ALONE)
+    for old, new in zip(before, model.parameters(), strict=True):
+        assert torch.equal(old, new)
 
 
 def test_the_loss_is_the_mean_over_targets_not_over_sentences(model: Model) -> None:

@@ -12,17 +12,26 @@ if TYPE_CHECKING:
     from seqloom.runs.options import PredictionOptions
     from seqloom.runs.run import Run
 
+COMPILED_NOTE = (
+    "It is compiled when a single text is decoded, which takes about half a minute; several texts are "
+    "decoded without compilation"
+)
+
 
 def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfig) -> EngineChoice:
     """Load the engine for predictions with these options, and print a note about the engine.
 
     The note says which engine was chosen and why. There is no note if the user chose torch, or if
     torch was chosen because the model is not a Transformer: users expect torch in these cases.
-    Compiling takes long, so another message announces it.
+    Compiling takes long and serves single texts only, so it starts when a single text is decoded.
     """
+    from seqloom.runs.engine.select import EngineChoice
+
     if run.engine.kind == "compiled":
-        print_message("compiling the model; this takes about half a minute …")
-    choice = run.choose_engine(options, decoding=decoding)
+        run.engines.check_compiled(decoding, options)
+        choice = EngineChoice(None, "torch compiled", COMPILED_NOTE, compiled=True)
+    else:
+        choice = run.choose_engine(options, decoding=decoding)
     if choice.reason and not choice.expected:
         print_message(choice.note)
     return choice

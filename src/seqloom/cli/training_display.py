@@ -186,11 +186,19 @@ def _format_scores(scores: dict[str, Any]) -> str:
     )
 
 
+def _device(data: dict[str, Any]) -> str:
+    """Return the device and, for a CPU, the number of threads."""
+    threads = data.get("threads")
+    if data["device"] != "cpu" or threads is None:
+        return str(data["device"])
+    return f"cpu with {threads} thread{'' if threads == 1 else 's'}"
+
+
 def _start_lines(event: Event) -> list[str]:
     data = event.data
     lines = [
         f"{data['parameters']:,} parameters, {data['examples']:,} training and "
-        f"{data['dev_examples']:,} dev examples, on {data['device']}"
+        f"{data['dev_examples']:,} dev examples, on {_device(data)}"
     ]
     groups = data.get("parts", [])
     total = sum(group["drawn"] for group in groups)

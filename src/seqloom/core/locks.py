@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from seqloom.core.errors import StorageError
-from seqloom.core.storage import storage_errors
+from seqloom.core.storage import make_folder, storage_errors
 
 
 def _ignore_waiting() -> None:
@@ -22,7 +22,7 @@ def wait_for_lock(path: Path, on_wait: Callable[[], None] = _ignore_waiting) -> 
 
     on_wait: called once if another process holds the lock
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
@@ -42,7 +42,7 @@ def lock_or_fail(path: Path, problem: str) -> Iterator[None]:
     problem: message of the StorageError that is raised if another process holds the lock
     """
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         lock = FileLock(path)
         try:
             lock.acquire(timeout=0)

@@ -78,6 +78,25 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder and its missing parents, and sync their entries to the disk."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in reversed(missing):
+        sync(folder.parent)
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Rename a complete file or folder to its final name. It survives a power failure.
+
+    The contents are synced to the disk before the rename, and the parent folder after it.
+    """
+    for part in (*temporary.rglob("*"), temporary):
+        sync(part)
+    os.replace(temporary, path)
+    sync(path.parent)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Replace a file atomically: readers see the old bytes or the new ones, never a mixture."""
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}")
@@ -164,7 +183,7 @@ def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
     retired = path.with_name(f"{RETIRED}{path.name}-{os.getpid()}")
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _remove_temporary(temporary)
         _restore_or_remove(retired, path)
         temporary.mkdir()

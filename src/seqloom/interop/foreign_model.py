@@ -20,7 +20,7 @@ from seqloom.config.schema.task import TranslationConfig
 from seqloom.config.schema.text import ImportedTokenizerConfig, TextConfig
 from seqloom.config.schema.training import TrainingConfig
 from seqloom.core.errors import ConfigError
-from seqloom.core.storage import TEMPORARY_PREFIX, storage_errors
+from seqloom.core.storage import TEMPORARY_PREFIX, publish, storage_errors
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run
@@ -86,7 +86,7 @@ def write_run(foreign: ForeignModel, folder: Path) -> None:
         with storage_errors(folder):
             if folder.is_dir():
                 folder.rmdir()
-            os.replace(staging, folder)
+            publish(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -199,7 +199,7 @@ class Run:
         if options.glossary is not None:
             self._check_glossary(options)
         if not self.config.has_text_source:  # the texts are paths of images, or frames
-            engine = self.engines.choose(self.engine, chosen, options)
+            engine = self.engines.choose_for_inputs(len(texts), self.engine, chosen, options)
             return engine.apply(self.predictor).predict(texts, chosen, options, progress)
         predictions = self._predict_texts(texts, options, chosen, progress)
         for index in self.source_tags.missing(texts):
@@ -299,8 +299,9 @@ class Run:
         progress: ProgressCallback | None = None,
     ) -> list[SegmentOutputs]:
         """Return the outputs of the segments of each text."""
-        engine = self.engines.choose(self.engine, decoding, options)
         first = prepared.search_inputs
+        count = len(first.inputs)
+        engine = self.engines.choose_for_inputs(count, self.engine, decoding, options)
 
         def report(done: int, total: int) -> None:
             # Segments are decoded in the order of their lengths, so the number of complete texts is

@@ -260,6 +260,7 @@ def _start_data(session: Session) -> dict[str, Any]:
         "dev_examples": len(session.dev),
         "steps": session.config.training.steps,
         "device": str(session.world.device),
+        "threads": torch.get_num_threads(),
         "ranks": session.world.size,
         "precision": session.precision,
         "folder": str(session.folder),

@@ -4,15 +4,14 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.config.schema.training import AdamWConfig
+from seqloom.training.fast.eager_adamw import EagerAdamW
 from seqloom.training.fine_tuning.freezing import trainable_parameters
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 """Names of the state tensors that AdamW keeps for each parameter."""
 
 
-def build_optimizer(
-    config: AdamWConfig, model: nn.Module, capturable: bool = False
-) -> torch.optim.AdamW:
+def build_optimizer(config: AdamWConfig, model: nn.Module, capturable: bool = False) -> EagerAdamW:
     """Build AdamW for the parameters that are not frozen. Weight decay applies to matrices only,
     not to biases and norm gains.
 
@@ -25,7 +24,7 @@ def build_optimizer(
     trained = trainable_parameters(model)
     matrices = [p for p in trained if p.dim() >= 2]
     vectors = [p for p in trained if p.dim() < 2]
-    return torch.optim.AdamW(
+    return EagerAdamW(
         [
             {"params": matrices, "weight_decay": config.weight_decay},
             {"params": vectors, "weight_decay": 0.0},

@@ -61,12 +61,12 @@ def new(
     if recipe.exists():
         raise ConfigError(f"{recipe}: already exists. Choose another name with --recipe.")
 
-    from seqloom.core.storage import storage_errors, write_file
+    from seqloom.core.storage import make_folder, storage_errors, write_file
     from seqloom.data.new_recipe import new_recipe
 
     written = new_recipe(files, source, target)
     with storage_errors(recipe):
-        recipe.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(recipe.parent)
         write_file(recipe, written.text.encode())
     run = Path("runs") / recipe.stem
     path, program = shlex.quote(str(recipe)), program_name()

@@ -75,7 +75,8 @@ Threads = Annotated[
         "--threads",
         metavar="N",
         min=1,
-        help="Number of CPU threads. Default: OMP_NUM_THREADS, or one per core.",
+        help="Number of CPU threads. Default: OMP_NUM_THREADS, or one per core that the process may "
+        "use (CPU affinity and quota).",
         callback=_apply_threads,
         rich_help_panel=HELP_PANEL,
     ),

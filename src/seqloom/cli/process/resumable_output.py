@@ -24,7 +24,7 @@ from seqloom.cli.output import flush_output, print_line
 from seqloom.cli.process.interrupts import current_command
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.locks import lock_or_fail
-from seqloom.core.storage import storage_errors, sync, write_file
+from seqloom.core.storage import publish, storage_errors, write_file
 
 if TYPE_CHECKING:
     from seqloom.runs.batch_translation.request import TranslationRequest
@@ -169,8 +169,8 @@ class FileLines:
     def complete(self) -> None:
         """Give the file its final name."""
         with storage_errors(self._files.path):
-            os.replace(self._files.partial, self._files.path)
-            sync(self._files.path.parent)
+            self._partial.flush()
+            publish(self._files.partial, self._files.path)
             self._files.record.unlink(missing_ok=True)
 
 

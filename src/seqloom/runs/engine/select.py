@@ -121,6 +121,32 @@ class Engines:
             raise
         return EngineChoice(loaded.engine, f"ctranslate2 {loaded.precision}", str(loaded.agreement))
 
+    def choose_for_inputs(
+        self,
+        count: int,
+        settings: EngineConfig,
+        decoding: DecodingConfig,
+        options: PredictionOptions,
+    ) -> EngineChoice:
+        """Return the engine for a request with this number of model inputs.
+
+        Compiled torch decodes single inputs, so that nothing is compiled for several inputs.
+        """
+        if settings.kind == "compiled" and count != 1:
+            self.check_compiled(decoding, options)
+            return TORCH
+        return self.choose(settings, decoding, options)
+
+    def check_compiled(self, decoding: DecodingConfig, options: PredictionOptions) -> None:
+        """Raise a ConfigError if compiled torch cannot serve the request."""
+        if reasons := self._reasons_against_compiled(decoding, options):
+            raise _unsupported("compiled", reasons)
+
+    def _reasons_against_compiled(
+        self, decoding: DecodingConfig, options: PredictionOptions
+    ) -> list[str]:
+        return list(unsupported_by_compiled(self.origin.model, decoding, options, self.on_cpu))
+
     def _check_ctranslate2(
         self, decoding: DecodingConfig, options: PredictionOptions, automatic: bool
     ) -> None:
@@ -152,17 +178,18 @@ class Engines:
                      cannot be compiled. If False, plain torch is returned for a search that is not
                      compiled yet or cannot be compiled.
         """
-        model = self.origin.model
-        reasons = list(unsupported_by_compiled(model, decoding, options, self.on_cpu))
-        if reasons and compile_now:
-            raise _unsupported("compiled", reasons)
+        if compile_now:
+            self.check_compiled(decoding, options)
+        reasons = self._reasons_against_compiled(decoding, options)
         if reasons or isinstance(decoding, MinimumBayesRiskConfig):
             return EngineChoice(None, "torch", "; ".join(reasons))
         search = build_search(decoding)
         if search not in self._compile_seconds:
             if not compile_now:
                 return EngineChoice(None, "torch", "this search was not compiled at start-up")
-            self._compile_seconds[search] = compile_search(model, self.task.signature, decoding)
+            self._compile_seconds[search] = compile_search(
+                self.origin.model, self.task.signature, decoding
+            )
         seconds = self._compile_seconds[search]
         reason = f"It was compiled in {seconds:.0f} s, for one text at a time"
         return EngineChoice(None, "torch compiled", reason, compiled=True)

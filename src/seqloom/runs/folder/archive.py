@@ -23,7 +23,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
-from seqloom.core.storage import MANIFEST, TEMPORARY_PREFIX, sha256, storage_errors
+from seqloom.core.storage import (
+    MANIFEST,
+    TEMPORARY_PREFIX,
+    make_folder,
+    publish,
+    sha256,
+    storage_errors,
+)
 from seqloom.data.corpus.disk_cache import cache_root, cached_folder
 from seqloom.runs.folder.integrity import (
     CONFIG,
@@ -65,7 +72,7 @@ def pack_run(folder: Path, path: Path) -> None:
     }
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
             with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
                 text = json.dumps({"format": FORMAT, "files": contents}, indent=1)
@@ -79,7 +86,7 @@ def pack_run(folder: Path, path: Path) -> None:
                 raise StorageError(
                     f"{folder}: training has changed this run while it was packed. Pack it again."
                 )
-            os.replace(temporary, path)
+            publish(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -158,10 +165,11 @@ def unpack_run(path: Path, folder: Path) -> None:
         raise ConfigError(f"{folder}: exists already. Choose another folder.")
     temporary = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}-{os.getpid()}")
     with storage_errors(folder):
-        temporary.mkdir(parents=True)
+        make_folder(folder.parent)
+        temporary.mkdir()
         try:
             extract(path, temporary)
-            os.replace(temporary, folder)
+            publish(temporary, folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 

@@ -1,0 +1,68 @@
+"""The number of processors that this process may use."""
+
+import os
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+PROCESS_CGROUPS = Path("/proc/self/cgroup")
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use, at least 1.
+
+    This is the number of processors of the machine, limited by the CPU affinity of the process and by
+    the CPU quota of its control groups. A fraction of a processor in a quota is rounded down: with
+    more threads than processors, the system stops all of them when the quota is used up.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    return max(1, min([count, *(int(quota) for quota in _quotas())]))
+
+
+def _quotas() -> list[float]:
+    """Return the CPU quotas of all control groups of this process, in processors."""
+    try:
+        lines = PROCESS_CGROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return []
+    quotas: list[float | None] = []
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        # Version 2 has one hierarchy without a list of controllers, version 1 one per controller.
+        if controllers == "":
+            quotas += [_quota_v2(folder) for folder in _with_parents(CGROUPS, name)]
+        elif "cpu" in controllers.split(","):
+            quotas += [_quota_v1(folder) for folder in _with_parents(CGROUPS / "cpu", name)]
+    return [quota for quota in quotas if quota is not None]
+
+
+def _with_parents(root: Path, name: str) -> list[Path]:
+    """Return the folder of a control group and those of its parents: each can have a quota."""
+    folder = root / name.lstrip("/")
+    return [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
+
+
+def _quota_v2(folder: Path) -> float | None:
+    return _ratio(*_read_words(folder / "cpu.max"))
+
+
+def _quota_v1(folder: Path) -> float | None:
+    return _ratio(
+        *_read_words(folder / "cpu.cfs_quota_us"), *_read_words(folder / "cpu.cfs_period_us")
+    )
+
+
+def _read_words(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split()
+    except OSError:
+        return []
+
+
+def _ratio(*words: str) -> float | None:
+    """Return quota / period, both in microseconds. None if there is no quota ("max" or "-1")."""
+    if len(words) != 2 or not all(word.isdigit() for word in words) or int(words[1]) == 0:
+        return None
+    return int(words[0]) / int(words[1])
