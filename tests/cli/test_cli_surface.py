@@ -70,7 +70,8 @@ SURFACE = {
     },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
-        "--metrics-port",
+        *("--metrics-port", "--root-path", "--allow-host", "--allow-origin", "--frame-ancestors"),
+        "--access-log",
     },
     "import": {"FOLDER", "--run", "--from"},
     "export": {"RUN", "--to", "--out", "--license"},

@@ -95,3 +95,12 @@ def test_the_docker_image_installs_existing_extras() -> None:
     ]
     assert extras is not None
     assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+
+
+def test_the_nginx_configuration_starts_seqloom_with_existing_options() -> None:
+    text = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+    command = re.search(r"^#\s+seqloom (serve .*)$", text, re.MULTILINE)
+    assert command is not None
+    assert options_in(command[1].split()) <= serve_options()
+    assert "location /mt/" in text
+    assert "--root-path /mt" in command[1]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -74,6 +75,42 @@ def serve(
             help="Port of the Prometheus metrics on 127.0.0.1. Default: no metrics.",
         ),
     ] = None,
+    root_path: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="Path under which a proxy makes the server available, for example /mt.",
+        ),
+    ] = "",
+    allowed_hosts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="Host name of the server in requests; * for any. IP addresses, localhost and the "
+            "name of this machine are always accepted. Can be repeated.",
+        ),
+    ] = None,
+    allowed_origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="ORIGIN",
+            help="Origin whose pages may send requests, for example https://example.org; * for "
+            "any. Can be repeated.",
+        ),
+    ] = None,
+    frame_ancestors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Origin whose pages may show the page in a frame, for example a notebook server; "
+            "self for this origin, * for any. Can be repeated.",
+        ),
+    ] = None,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Write a line per request to stderr.")
+    ] = False,
 ) -> None:
     """Serve runs over HTTP: a web page, a JSON API, and the LibreTranslate API."""
     for package in ("fastapi", "granian", "prometheus_client", "python_multipart"):
@@ -85,6 +122,8 @@ def serve(
 
     import logging
 
+    from seqloom.serving.http.access_log import log_request
+    from seqloom.serving.http.options import HttpOptions
     from seqloom.serving.server.admission import AdmissionControl
     from seqloom.serving.server.api_keys import ApiKeys
     from seqloom.serving.server.lifecycle import ServerCallbacks, find_free_address, run_server
@@ -92,6 +131,11 @@ def serve(
     from seqloom.serving.server.monitoring import Monitoring
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    if access_log:
+        _enable_access_log()
+    options = HttpOptions.parse(
+        host, allowed_hosts or [], allowed_origins or [], frame_ancestors or [], root_path
+    )
     request_limits = parse_limits(limits or [])
     api_keys = ApiKeys() if keys is None else ApiKeys.read(keys)
     address = find_free_address(host, port)
@@ -110,7 +154,12 @@ def serve(
             admission=admission,
             keys=api_keys,
             monitoring=monitoring,
+            root_path=options.root_path,
         )
+
+    def observe_request(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        monitoring.observe_request(scope, status, seconds)
+        log_request(scope, status, seconds)
 
     names = ", ".join(folder.name for folder in run_folders)
     run_server(
@@ -118,16 +167,29 @@ def serve(
         load,
         limits=request_limits,
         admission=admission,
-        observe_request=monitoring.observe_request,
+        observe_request=observe_request,
         callbacks=ServerCallbacks(
             listening=lambda: print_message(f"{address}: loading {names} …"),
             ready=lambda loaded: _print_runs(loaded, address),
             stopped_while_loading=_exit_while_loading,
         ),
+        options=options,
     )
     if stop_metrics is not None:
         stop_metrics()
     print_message("stopped")
+
+
+def _enable_access_log() -> None:
+    import logging
+
+    from seqloom.serving.http.access_log import log
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 def _exit_while_loading() -> NoReturn:

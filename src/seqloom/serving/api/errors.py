@@ -21,6 +21,8 @@ ErrorKind = Literal[
     "unusable",
     "no-key",
     "wrong-key",
+    "wrong-origin",
+    "wrong-host",
     "not-found",
     "no-such-run",
     "wrong-method",
@@ -53,7 +55,10 @@ class ErrorResponse(BaseModel):
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Invalid JSON, or an unknown language."},
     401: {"model": ErrorResponse, "description": "An API key is required."},
-    403: {"model": ErrorResponse, "description": "The API key is wrong."},
+    403: {
+        "model": ErrorResponse,
+        "description": "The API key is wrong, or the request comes from a page of another origin.",
+    },
     404: {"model": ErrorResponse, "description": "There is no such run."},
     408: {"model": ErrorResponse, "description": "The body arrived too slowly."},
     413: {"model": ErrorResponse, "description": "The body or one of its fields is too large."},

@@ -17,6 +17,7 @@ from seqloom.serving.api.languages.detection import (
 from seqloom.serving.api.languages.pairs import language_name
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
 from seqloom.serving.api.translation import translate
+from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
 
 AUTO = "auto"
@@ -237,11 +238,10 @@ def _check_key(service: Service, http_request: Request, field: str | None) -> No
 
     field: value of the field `api_key`
     """
-    header = http_request.headers.get("authorization", "")
     query = http_request.query_params.get("api_key")
-    key = field or query or header.removeprefix("Bearer ").strip()
+    key = field or query or bearer_token(http_request.headers.get("authorization"))
     try:
-        service.keys.check(key or None)
+        service.keys.check(key)
     except ApiError as error:
         raise ApiError(403, error.kind, str(error)) from error
 

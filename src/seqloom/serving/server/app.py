@@ -50,13 +50,19 @@ ROUTERS = (
 )
 
 
-def build_app(service: Service) -> ASGIApp:
+def build_app(service: Service, root_path: str = "") -> ASGIApp:
+    """Return the application.
+
+    root_path: path under which a proxy makes the server available, for /openapi.json
+    """
     app = FastAPI(
         title="seqloom",
         version=__version__,
         description="Predictions, token streams and inspection of sequence-to-sequence models.",
         docs_url=None,  # Swagger's page loads scripts from a CDN; /docs is in static/
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would not contain the sub-path of a proxy
+        servers=[{"url": root_path}] if root_path else None,
     )
     app.state.service = service
     app.add_exception_handler(ApiError, handle_api_error)
