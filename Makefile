@@ -8,7 +8,7 @@ RECIPES ?= demo
 DATA ?= $(if $(wildcard ../shared/data/multi30k),multi30k,tatoeba)
 BENCH ?=
 
-.PHONY: help setup demo browser test quick lint pytest oldest-torch bench bench-peers bench-recipes campaign clean
+.PHONY: help setup demo browser test quick lint pytest oldest-torch bench bench-peers bench-recipes campaign docs clean
 
 help:
 	@echo "make demo           install, then train a German-English translator on the bundled pairs"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-recipes  train the demo recipe and store its scores; RECIPES=\"…\" for others"
 	@echo "make campaign       run the reliability tests with ten times the repetitions, and the long tests"
 	@echo "make oldest-torch   run the tests of the compute packages with the oldest supported torch"
+	@echo "make docs           install, then build the documentation site in build/docs/html"
 	@echo "make clean          remove the environment and caches (runs are kept)"
 
 setup: $(STAMP)
@@ -31,6 +32,18 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install -q -c constraints.txt -e ".[plots,serve,dev]"
 	$(BIN)/python -m compileall -q src
 	touch $@
+
+DOCS_STAMP := $(VENV)/.installed-docs
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/pip install -q -c constraints.txt -e ".[docs]"
+	touch $@
+
+# Execute the notebooks of the course (cached), fail on any warning, then check the links of the result.
+docs: $(DOCS_STAMP)
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs/html
+	$(BIN)/python -m tools.site.check_links build/docs/html
+	@echo "open build/docs/html/index.html"
 
 demo: setup
 	$(BIN)/seqloom demo
@@ -73,7 +86,8 @@ bench-peers: setup
 bench-recipes: setup
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench.recipes bench/results $(RECIPES)
 
-campaign: setup
+campaign: $(DOCS_STAMP)
+	$(BIN)/pip install -q -c constraints.txt -e ".[cluster]"
 	SEQLOOM_CAMPAIGN=10 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1 \
 		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_openapi.py
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long

@@ -108,20 +108,25 @@ class Visitor:
 
     def axe(self, *rules: str) -> list[str]:
         """Return the serious accessibility problems that axe-core finds, by all or some rules."""
-        if not self.page.evaluate("'axe' in window"):
-            self.page.evaluate(AXE)
-        # All style sheets are of this origin, so axe has nothing to preload.
-        options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
-        if rules:
-            options["runOnly"] = list(rules)
-        result = self.page.evaluate("options => axe.run(document, options)", options)
-        return [
-            f"{violation['id']} ({violation['impact']}): {node['html'][:160]} "
-            f"{node['failureSummary'][:300]}"
-            for violation in result["violations"]
-            if violation["impact"] in REPORTED_IMPACTS
-            for node in violation["nodes"]
-        ]
+        return accessibility_problems(self.page, *rules)
+
+
+def accessibility_problems(page: Page, *rules: str) -> list[str]:
+    """Return the serious problems that axe-core finds on a page, by all or some rules."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    # All style sheets are of this origin, so axe has nothing to preload.
+    options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
+    if rules:
+        options["runOnly"] = list(rules)
+    result = page.evaluate("options => axe.run(document, options)", options)
+    return [
+        f"{violation['id']} ({violation['impact']}): {node['html'][:160]} "
+        f"{node['failureSummary'][:300]}"
+        for violation in result["violations"]
+        if violation["impact"] in REPORTED_IMPACTS
+        for node in violation["nodes"]
+    ]
 
 
 @pytest.fixture(scope="session")

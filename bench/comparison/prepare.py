@@ -55,8 +55,9 @@ def prepare(data: str, folder: Path) -> Path:
 def _write(data: str, temporary: Path, folder: Path) -> None:
     """Write the files into `temporary`. They will move to `folder`."""
     from bench.peers.seqloom.recipe import config_for
-    from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
+    from seqloom.data.corpus.corpus import build_corpus
     from seqloom.data.corpus.vocabularies import train_tokenizers
+    from seqloom.data.preparation.request import CorpusRequest
 
     config = config_for(default_workload("transformer", folder, SUBWORDS), data_section(data))
     source, target = train_tokenizers(config)

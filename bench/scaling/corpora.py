@@ -24,7 +24,7 @@ def measure(pairs: int, work: Path) -> dict[str, Any]:
     cache = work / f"cache-{pairs}"
     shutil.rmtree(cache, ignore_errors=True)
     cold, warm = (_train(data, work / "run", cache) for _ in range(2))
-    stored = sum(file.stat().st_size for file in (cache / "seqloom" / "corpora").rglob("*"))
+    stored = sum(file.stat().st_size for file in (cache / "seqloom" / "prepared").rglob("*"))
     return {
         "pairs": pairs,
         "bytes": data.stat().st_size,

@@ -55,7 +55,7 @@ def test_unknown_command_suggests_or_lists_commands(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "500")
     similar, different = run_cli("trian"), run_cli("xyzzy")
     assert similar.exit_code == different.exit_code == 2
-    assert "Did you mean 'train'?" in similar.stderr
+    assert "Did you mean 'train'" in similar.stderr
     commands = getattr(get_command(main.app), "commands", {})
     assert f"Available commands: {', '.join(commands)}." in different.stderr
     assert "translate" in commands

@@ -162,3 +162,15 @@ def test_error_in_the_input_keeps_the_finished_portions(
     files = OutputFile(tmp_path / "out")
     assert len(files.partial.read_bytes().splitlines()) == 2
     assert json.loads(files.record.read_bytes())["lines"] == 2
+
+
+def test_another_glossary_does_not_continue_the_output(
+    reverse: Path, input_file: Path, tmp_path: Path
+) -> None:
+    glossary, output = tmp_path / "terms.tsv", tmp_path / "out"
+    glossary.write_text("ab\ta\n", encoding="utf-8")
+    unfinished(reverse, input_file, output, "--glossary", str(glossary))
+    glossary.write_text("ab\tb\n", encoding="utf-8")
+    result = run_cli("translate", reverse, input_file, "--output", output, "--glossary", glossary)
+    assert result.exit_code != 0
+    assert "glossary" in result.stderr

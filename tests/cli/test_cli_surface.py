@@ -15,7 +15,9 @@ SURFACE = {
     "train": {
         *("RECIPE", "--run", "--from", "--continue-optimizer", "--set", "--resume", "--progress"),
     },
+    "sweep": {"RECIPE", "--set", "--run", "--trials", "--jobs", "--ray", "--json"},
     "info": {"RUN", "--json"},
+    "track": {"RUN", "--to", "--out", "--follow"},
     "pack": {"RUN", "FILE"},
     "unpack": {"FILE", "FOLDER"},
     "new": {"[FILE]...", "--recipe", "--source", "--target"},
@@ -23,7 +25,8 @@ SURFACE = {
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
-        "--overwrite",
+        *("--overwrite", "--input", "--field", "--output-field", "--workers", "--shard", "--ray"),
+        "--glossary",
     },
     "augment": {
         *("RUN", "FILE...", "--output", "--side", "--tag", "--max-ratio", "--beam", "--engine"),
@@ -31,7 +34,7 @@ SURFACE = {
     },
     "translate-file": {
         *("RUN", "FILE", "--output", "--overwrite", "--format", "--beam", "--engine", "--set"),
-        "--to",
+        *("--to", "--glossary"),
     },
     "complete": {
         *("RUN", "[PROMPT]...", "--samples", "--temperature", "--top-k", "--top-p", "--seed"),
@@ -70,12 +73,13 @@ SURFACE = {
     },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
-        *("--metrics-port", "--root-path", "--allow-host", "--allow-origin", "--frame-ancestors"),
-        "--access-log",
+        *("--metrics-port", "--workers", "--root-path", "--allow-host", "--allow-origin"),
+        *("--frame-ancestors", "--access-log"),
     },
     "import": {"FOLDER", "--run", "--from"},
-    "export": {"RUN", "--to", "--out", "--license"},
+    "export": {"RUN", "--to", "--out", "--license", "--languages"},
     "doctor": {"RECIPE", "--from", "--set", "--json"},
+    "prepare": {"RECIPE", "--from", "--set", "--workers", "--verify"},
     "config": {"[RECIPE]", "--set", "--schema"},
     "inspect": {
         *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),
@@ -86,13 +90,13 @@ SURFACE = {
         *("--symmetrise", "--json", "--with"),
     },
 }
-WITHOUT_MODEL = {"config", "new", "runs", "info", "pack", "unpack"}
+WITHOUT_MODEL = {"config", "new", "prepare", "runs", "info", "track", "pack", "unpack"}
 """Commands that do not compute with torch."""
 GLOBAL_OPTIONS = {"--quiet", "--threads", "--device"}
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion", *GLOBAL_OPTIONS}
 PANELS = {
-    "Train": ["demo", "new", "train", "config", "doctor", "augment"],
-    "Manage runs": ["runs", "info", "pack", "unpack"],
+    "Train": ["demo", "new", "train", "config", "doctor", "prepare", "augment", "sweep"],
+    "Manage runs": ["runs", "info", "track", "pack", "unpack"],
     "Use a trained model": [
         "translate",
         "translate-file",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.cli.training_display import LiveDisplay, fit_fields, step_fields
+from seqloom.cli.training_display import LiveDisplay, ReadingMeter, fit_fields, step_fields
 from seqloom.training.event_log import Event
 
 STEP = {"loss": 1.5, "perplexity": 4.48, "tokens_per_second": 1234.0, "seconds_left": 61.0}
@@ -42,3 +42,15 @@ def test_perplexity_is_shown_only_if_the_event_has_it() -> None:
     assert step_fields(STEP)[1] == "ppl 4.48"
     smoothed = {name: value for name, value in STEP.items() if name != "perplexity"}
     assert step_fields(smoothed) == ["loss 1.500", "1,234 tokens/s", "1:01 left"]
+
+
+def test_reading_shows_rate_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 10.0])
+    monkeypatch.setattr("seqloom.cli.training_display.time.monotonic", lambda: next(times))
+    meter = ReadingMeter()
+    data = {"split": "train", "total": 4_000, "waits": False}
+    assert meter.describe({**data, "examples": 1_000}) == "1,000/4,000 examples"
+    shown = meter.describe({**data, "examples": 3_000})
+    assert shown == "3,000/4,000 examples  200 examples/s  0:05 left"
+    waiting = meter.describe({**data, "examples": 0, "waits": True})
+    assert waiting == "waiting for another process that prepares the same data"

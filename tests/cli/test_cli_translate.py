@@ -173,3 +173,19 @@ def test_score_rejects_files_that_do_not_match_the_run(
     assert "give two files" in run_cli("score", reverse, tmp_path / "a").stderr
     assert "Give one file" in run_cli("score", sentences, tmp_path / "a", tmp_path / "b").stderr
     assert len(run_cli("score", sentences, tmp_path / "a").stdout.splitlines()) == 2
+
+
+def test_a_glossary_forces_phrases(reverse: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("abc\taab\nd\tλ\n", encoding="utf-8")
+    result = run_cli("translate", reverse, "--glossary", tmp_path / "terms.tsv", stdin=b"abc\nd\n")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].split().count("aab") == 1
+    assert "1 of 2 lines has glossary phrases" in result.stderr
+    assert "(line 2): λ" in result.stderr
+
+
+def test_an_invalid_glossary_is_reported_before_the_run_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("abc\n", encoding="utf-8")
+    result = run_cli("translate", tmp_path, "--glossary", tmp_path / "terms.tsv", stdin=b"abc\n")
+    assert result.exit_code == 65
+    assert "terms.tsv: the glossary is not valid:\n  line 1: must be" in result.stderr

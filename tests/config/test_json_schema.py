@@ -11,10 +11,11 @@ import pytest
 from seqloom.config.loading.bundled import bundled_presets, bundled_recipes
 from seqloom.config.loading.fields import all_sections
 from seqloom.config.loading.json_schema import SCHEMA_FILE, recipe_schema
-from seqloom.config.loading.loader import load_bundled_recipe
+from seqloom.config.loading.loader import load_bundled_recipe, load_recipe
 from seqloom.config.loading.settings_list import describe_field
 from seqloom.config.loading.toml import format_recipe, parse_toml
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.errors import ConfigError
 
 RECIPES = sorted(bundled_recipes())
 DATA = {"train": {"kind": "tsv", "path": "pairs.tsv"}}
@@ -66,10 +67,12 @@ def test_a_recipe_with_a_preset_is_valid_without_a_model(preset: str) -> None:
         {"data": {"train": [{"kind": "captions", "images": ["a", "b"], "captions": "c.txt"}]}},
         {"data": {**DATA, "test": []}},
         {"data": {**DATA, "expected": "none"}},
+        {"data": DATA, "task": {"scores": ["bleu", "module:name"]}},
+        {"data": DATA, "training": {"stopping": {"score": "module:name"}}},
         {"data": {"train": {"kind": "series", "path": "a", "columns": "x", "rows": [0, 9]}}},
     ],
 )
-def test_short_forms_and_none_are_valid(recipe: dict[str, Any]) -> None:
+def test_short_forms_none_and_metrics_of_your_own_are_valid(recipe: dict[str, Any]) -> None:
     assert errors(recipe) == []
 
 
@@ -80,6 +83,7 @@ def test_short_forms_and_none_are_valid(recipe: dict[str, Any]) -> None:
         {"data": DATA, "preset": "smal"},
         {"data": DATA, "trainin": {"steps": 5}},
         {"data": DATA, "training": {"step": 5}},
+        {"data": DATA, "task": {"scores": ["bleuu"]}},
         {"data": DATA, "training": {"steps": "5"}},
         {"data": DATA, "training": {"steps": 0}},
         {"data": DATA, "model": {"decoder": {"kind": "transformer", "widht": 8}}},
@@ -92,6 +96,26 @@ def test_short_forms_and_none_are_valid(recipe: dict[str, Any]) -> None:
 )
 def test_mistyped_keys_and_values_are_rejected(recipe: dict[str, Any]) -> None:
     assert errors(recipe)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "key"),
+    [
+        ({"trainin": {"steps": 5}}, "trainin"),
+        ({"training": {"step": 5}}, "training.step"),
+        ({"data": {"train": {"kind": "tsv", "path": "a", "pth": "b"}}}, "data.train.pth"),
+    ],
+)
+def test_the_schema_and_the_command_line_reject_the_same_key(
+    recipe: dict[str, Any], key: str
+) -> None:
+    """A validator of JSON Schema has words of its own, so only the key is the same."""
+    complete = {"preset": "small", "data": DATA, **recipe}
+    [problem] = validator().iter_errors(complete)
+    with pytest.raises(ConfigError, match=rf"{key}: there is no such setting; did you mean"):
+        load_recipe(complete)
+    name = key.rpartition(".")[2]
+    assert name in str(problem)
 
 
 @pytest.mark.parametrize("name", ["demo", "robot", "wikitext2-lstm"])

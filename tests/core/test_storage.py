@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import (
     MANIFEST,
+    atomic_file,
     atomic_folder,
     find_damage,
     read_manifest,
@@ -159,3 +160,13 @@ def test_a_full_disk_is_reported_with_the_free_space(tmp_path: Path) -> None:
 
     with pytest.raises(StorageError, match=r"No space left on device \([\d,]+ bytes free\).*Free"):
         fill_disk()
+
+
+def test_a_failing_block_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with atomic_file(path) as temporary:
+        temporary.write_text("old", encoding="utf-8")
+    with pytest.raises(StorageError), atomic_file(path) as temporary:
+        (temporary / "file").write_text("new", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -11,7 +11,8 @@ from seqloom.config.schema.corpora import LinesConfig, TsvConfig
 from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.errors import DataError, StorageError
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.corpus.dataset import ReadingProgress
 from seqloom.data.corpus.filters import (
     EMPTY_BOTH,
     EMPTY_SOURCE,
@@ -20,6 +21,7 @@ from seqloom.data.corpus.filters import (
     LONG_TARGET,
     RATIO,
 )
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import read_split
 from seqloom.text.build import train_tokenizer
 
@@ -107,7 +109,7 @@ def test_corpus_is_built_once_and_then_loaded_from_the_cache(
     request_: CorpusRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = build_corpus(request_)
-    monkeypatch.setattr("seqloom.data.corpus.corpus.read_split", None)
+    monkeypatch.setattr("seqloom.data.corpus.corpus.build_text_corpus", None)
     again = build_corpus(request_)
     assert again.folder == first.folder
     assert texts(again) == texts(first)
@@ -146,7 +148,10 @@ def test_digest_depends_on_everything_that_changes_the_corpus(request_: CorpusRe
     assert len({variant.digest() for variant in variants}) == len(variants)
 
 
-@pytest.mark.parametrize("name", ["target.ids", "source.offsets", "report.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["00000/target.ids", "00000/source.offsets", "source.lengths", "report.json", "manifest.json"],
+)
 @pytest.mark.parametrize("damage", ["missing", "truncated"])
 def test_damaged_corpus_is_rebuilt(request_: CorpusRequest, name: str, damage: str) -> None:
     before = texts(build_corpus(request_))
@@ -157,20 +162,6 @@ def test_damaged_corpus_is_rebuilt(request_: CorpusRequest, name: str, damage: s
         path.write_bytes(path.read_bytes()[:-1])
     assert texts(build_corpus(request_)) == before
     assert path.is_file()
-
-
-def test_failed_build_leaves_no_files_and_leftovers_of_a_killed_one_are_removed(
-    request_: CorpusRequest, isolated_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leftover = isolated_cache / "corpora" / f".tmp-{request_.digest()}-1"
-    leftover.mkdir(parents=True)
-    with monkeypatch.context() as patch:
-        patch.setattr("seqloom.data.corpus.corpus.read_split", None)
-        with pytest.raises(TypeError):
-            build_corpus(request_)
-    build_corpus(request_)
-    names = {path.name for path in (isolated_cache / "corpora").iterdir()}
-    assert names == {request_.digest(), f".lock-{request_.digest()}"}
 
 
 def test_error_for_unwritable_cache_names_the_variable_to_set(
@@ -210,7 +201,9 @@ def test_memory_use_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
 def test_progress_callback_gets_increasing_counts(tmp_path: Path) -> None:
     (tmp_path / "many").write_text("abc\n" * 2_500)
     data = DataConfig(folder=str(tmp_path), train=LinesConfig(path="many"))
-    counts: list[int] = []
-    corpus = build_corpus(CorpusRequest(data, "train", None, LETTERS), counts.append)
-    assert counts[-1] == corpus.report.read == len(list(read_split(data, "train")))
+    calls: list[ReadingProgress] = []
+    corpus = build_corpus(CorpusRequest(data, "train", None, LETTERS), calls.append)
+    counts = [call.examples for call in calls[:-1]]
     assert counts == sorted(counts)
+    assert {call.total for call in calls[:-1]} == {2_500}
+    assert calls[-1].examples == corpus.report.read == len(list(read_split(data, "train")))

@@ -22,9 +22,10 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError
 from seqloom.data.checks.doctor import examine
-from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import build_corpus
 from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import InvalidLine
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import MAX_LISTED_LINES, read_split
 
 TABLE = pa.table({"source": ["one", None, "two", "x"], "target": ["eins", "x", "zwei", None]})

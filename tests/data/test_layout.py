@@ -12,7 +12,8 @@ from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.batch import Padded
 from seqloom.data.batching.collate import collate
 from seqloom.data.batching.layout import PaddedLayout
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
 EXAMPLES = 60

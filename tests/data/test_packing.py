@@ -16,7 +16,8 @@ from seqloom.core.errors import DataError
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.packing import PackedLayout, row_length
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 from seqloom.text.vocabulary import END, PAD, START
 

@@ -1,6 +1,7 @@
 """Reading Parquet files and data sets saved with `save_to_disk`."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -161,3 +162,32 @@ def test_incomplete_dataset_folders_are_errors(
         (tmp_path / "state.json").write_text(state)
     with pytest.raises(error, match=message):
         read(tmp_path, "arrow")
+
+
+SAVE_DATASET = """
+import sys
+from datasets import Dataset, DatasetDict
+
+columns = {"de": ["eins", "zwei", "drei"], "en": ["one", "two", "three"]}
+plain = Dataset.from_dict(columns)
+pairs = [{"translation": {"de": de, "en": en}} for de, en in zip(columns["de"], columns["en"])]
+DatasetDict({"train": plain, "dev": Dataset.from_list(pairs)}).save_to_disk(sys.argv[1])
+plain.save_to_disk(sys.argv[1] + "-sharded", num_shards=2)
+plain.select([2, 0]).save_to_disk(sys.argv[1] + "-selected")
+"""
+"""Writes data sets with the package `datasets`: splits, nested translations, several files, a selection."""
+
+
+@pytest.mark.long
+def test_data_sets_that_the_package_datasets_wrote_are_read(tmp_path: Path) -> None:
+    """Installs datasets in an environment of its own."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
+    python = tmp_path / "environment" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", "datasets"], check=True)
+    subprocess.run([python, "-c", SAVE_DATASET, tmp_path / "saved"], check=True)
+    expected = [("eins", "one"), ("zwei", "two"), ("drei", "three")]
+    for path in ("saved/train", "saved/dev", "saved-sharded"):
+        examples = read(tmp_path / path, "arrow", source="de", target="en")
+        assert [(each.source, each.target) for each in examples] == expected
+    selected = read(tmp_path / "saved-selected", "arrow", source="de", target="en")
+    assert [each.source for each in selected] == ["drei", "eins"]

@@ -12,8 +12,9 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import SubwordsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.batching.planning import plan_batches
-from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import build_corpus
 from seqloom.data.corpus.dataset import IntArray
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import read_split
 from seqloom.text.build import train_tokenizer
 

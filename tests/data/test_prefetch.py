@@ -16,7 +16,8 @@ from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.packing import PackedLayout
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
 

@@ -14,7 +14,8 @@ from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
 from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.stream import BatchStream
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
 

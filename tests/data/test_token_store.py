@@ -8,7 +8,8 @@ from seqloom.config.schema.corpora import LinesConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.data.corpus import token_store
-from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import build_corpus
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
 LETTERS = train_tokenizer(CharactersConfig(), ["abcdefghij"], (), False)
@@ -25,7 +26,7 @@ def test_ids_of_small_vocabularies_take_two_bytes(
     (tmp_path / "a").write_text("abc\njihg\n")
     data = DataConfig(folder=str(tmp_path), train=LinesConfig(path="a"), dev=LinesConfig(path="a"))
     corpus = build_corpus(CorpusRequest(data, "train", None, LETTERS))
-    assert (corpus.folder / "target.ids").stat().st_size == 7 * bytes_per_id
+    assert (corpus.folder / "00000" / "target.ids").stat().st_size == 7 * bytes_per_id
     assert LETTERS.decode(corpus.target(1).tolist()) == "jihg"
     corpus.release()
     assert LETTERS.decode(corpus.target(0).tolist()) == "abc"

@@ -1,5 +1,6 @@
 """Subword regularisation: different segmentations per epoch, reproducible by seed."""
 
+import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -14,8 +15,11 @@ from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.stream import BatchStream
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.variants import build_variants
+from seqloom.data.preparation import file_parts
+from seqloom.data.preparation.build import shard_folders
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
@@ -152,3 +156,16 @@ def test_sampling_requires_subwords(request_: CorpusRequest) -> None:
         ConfigError, match=r"text\.sampling: requires a subword tokenizer; remove it"
     ):
         build(request)
+
+
+def test_each_shard_has_its_own_seed_so_that_it_can_be_built_alone(
+    request_: CorpusRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_parts, "PART_BYTES", 100)
+    corpus = build(request_)
+    before = ids(corpus)
+    shards = shard_folders(corpus.folder)
+    assert len(shards) > 2
+    shutil.rmtree(shards[1])
+    again = build(request_)
+    assert ids(again) == before

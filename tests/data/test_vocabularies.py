@@ -1,5 +1,6 @@
 """Training the tokenizers of a run, and caching them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.text import TextConfig
 from seqloom.core.errors import ConfigError
-from seqloom.data.corpus.vocabularies import _vocabulary_settings, train_tokenizers
+from seqloom.data.corpus.vocabularies import SOURCES, _vocabulary_settings, train_tokenizers
+from seqloom.data.example import Example
+from seqloom.data.readers.splits import read_split
+from seqloom.data.recipe import count_pairs
 from seqloom.text.vocabulary import UNKNOWN
 
 LANGUAGE_MODEL_DECODER = {
@@ -132,3 +136,30 @@ def test_vocabulary_too_small_for_the_characters_is_an_error(
     with pytest.raises(ConfigError, match=r"of 5 subwords is too small"):
         train_tokenizers(config)
     assert not list((isolated_cache / "vocabularies").glob("[!.]*"))
+
+
+def test_both_vocabularies_are_learned_in_one_pass_over_the_data(
+    tmp_path: Path, isolated_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+
+    def count(*arguments: Any) -> Iterator[Example]:
+        reads.append(arguments)
+        return read_split(*arguments)
+
+    monkeypatch.setattr("seqloom.data.corpus.vocabularies.read_split", count)
+    tokenizers = train_tokenizers(recipe(tmp_path, text={"shared": False}))
+    assert tokenizers.source is not tokenizers.target
+    assert len(reads) == 1
+    assert not list(isolated_cache.rglob(SOURCES))
+
+
+def test_number_of_pairs_in_large_files_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = recipe(tmp_path).data
+    expected = count_pairs(data)
+    monkeypatch.setattr("seqloom.data.corpus.fingerprint.MIN_CACHED_BYTES", 1)
+    assert count_pairs(data) == expected
+    monkeypatch.setattr("seqloom.data.readers.splits.read_split", None)
+    assert count_pairs(data) == expected

@@ -92,7 +92,7 @@ def test_steps_of_a_decoder_layer_equal_all_positions_at_once(norm: Norm, has_so
     stream, source = torch.randn(2, 5, WIDTH).double(), torch.randn(2, 3, WIDTH).double()
     mask = torch.tensor([[True, True, True], [True, False, False]])[:, None, None]
     memory = None if cross is None else cross.project_keys_values(source)
-    expected, cache = layer(stream, memory, mask), KeyValueCache(5)
+    expected, cache = layer(stream, source, mask), KeyValueCache(5)
     cross_input = None if memory is None else CrossAttentionInput(memory, mask, need_attention=True)
     projections = joined_projections(attention, static=True)
     for t, position in enumerate(stream.unbind(1)):

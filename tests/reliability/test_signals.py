@@ -32,7 +32,7 @@ MAX_SECONDS = 5.0
 PatchTarget = tuple[Any, str]
 FUNCTIONS: dict[str, tuple[PatchTarget, int]] = {
     "training": ((loop, "train_step"), 11),
-    "evaluation": ((evaluation, "corpus_loss"), 3),
+    "evaluation": ((evaluation, "dataset_loss"), 3),
 }
 """The function during which the signal arrives, and the number of its calls in this run."""
 

@@ -17,8 +17,23 @@ Links = tuple[tuple[int, int], ...]
         ("eins 😀 zwei drei vier", "one two three four", (), "one 😀 two three four"),
         ("a https://x.org, b 😀 c", "A, B C.", ((0, 0), (2, 1)), "A, https://x.org B 😀 C."),
         ("eins 😀 zwei", "", (), "😀"),
+        (
+            "eins <b>zwei</b> drei",
+            "three two one",
+            ((0, 2), (1, 1), (2, 0)),
+            "three <b>two</b> one",
+        ),
+        ("hat {n} zwei %s.", "has two.", ((0, 0), (1, 1)), "has {n} two. %s"),
     ],
-    ids=["word before", "word after", "no alignment", "two spans", "empty output"],
+    ids=[
+        "word before",
+        "word after",
+        "no alignment",
+        "two spans",
+        "empty output",
+        "tags",
+        "placeholders",
+    ],
 )
 def test_spans_are_inserted_beside_aligned_words(
     source: str, output: str, links: Links, expected: str
@@ -26,7 +41,8 @@ def test_spans_are_inserted_beside_aligned_words(
     protected = protect(source, find_spans(source))
     text, starts = insert_missing_spans(protected, Prediction(output, -1.0, alignment=links), 0)
     assert text == expected
-    assert [text[start:].split()[0] for start in starts] == output.split()
+    words = output.split()
+    assert [text[start:][: len(word)] for start, word in zip(starts, words, strict=True)] == words
 
 
 def test_the_words_of_a_tag_are_not_counted() -> None:

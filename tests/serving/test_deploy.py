@@ -6,16 +6,24 @@ import shlex
 import shutil
 import subprocess
 import tomllib
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+import kubernetes_validate
 import pytest
+import yaml
+from jsonschema.validators import validator_for
 from typer.main import get_command
 
 from seqloom.cli.main import app
+from seqloom.serving.server.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy" / "seqloom.service"
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
+COMPOSE = ROOT / "deploy" / "compose.yaml"
+KUBERNETES = ROOT / "deploy" / "kubernetes.yaml"
 
 
 def serve_options() -> set[str]:
@@ -95,6 +103,60 @@ def test_the_docker_image_installs_existing_extras() -> None:
     ]
     assert extras is not None
     assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+
+
+def compose_service() -> dict[str, Any]:
+    service: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"][
+        "seqloom"
+    ]
+    return service
+
+
+def kubernetes_objects() -> dict[str, Any]:
+    objects = yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8"))
+    return {each["kind"]: each for each in objects}
+
+
+def test_the_compose_file_follows_the_compose_specification() -> None:
+    schemas = files("check_jsonschema") / "builtin_schemas" / "vendor"
+    schema = json.loads((schemas / "compose-spec.json").read_text(encoding="utf-8"))
+    validator = validator_for(schema)(schema)
+    document = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    assert not [error.message for error in validator.iter_errors(document)]
+    document["services"]["seqloom"]["portz"] = []
+    assert [error.message for error in validator.iter_errors(document)]
+
+
+def test_kubernetes_accepts_the_manifest() -> None:
+    version = kubernetes_validate.latest_version()
+    for each in kubernetes_objects().values():
+        kubernetes_validate.validate(each, version, strict=True)
+    pod = kubernetes_objects()["Deployment"]["spec"]["template"]["spec"]
+    pod["containers"][0]["portz"] = []
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": pod},
+            version,
+            strict=True,
+        )
+
+
+def test_containers_use_existing_options_and_the_port_of_the_image() -> None:
+    service = compose_service()
+    container = kubernetes_objects()["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert options_in(service["command"]) <= serve_options()
+    assert options_in(container["args"]) <= serve_options()
+    port = dict(dockerfile_instructions())["EXPOSE"]
+    assert service["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert container["ports"][0]["containerPort"] == int(port)
+
+
+def test_containers_have_time_to_finish_requests() -> None:
+    deadline = Limits().deadline_seconds
+    pod = kubernetes_objects()["Deployment"]["spec"]["template"]["spec"]
+    sleep = int(pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert int(compose_service()["stop_grace_period"].removesuffix("s")) > deadline
+    assert pod["terminationGracePeriodSeconds"] > sleep + deadline
 
 
 def test_the_nginx_configuration_starts_seqloom_with_existing_options() -> None:

@@ -8,10 +8,10 @@ from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import ConfigError
 from seqloom.serving.api.languages.pairs import (
     LanguagePair,
-    language_name,
     parse_language_options,
     recipe_language_pairs,
 )
+from seqloom.text.language_names import language_name
 from tiny_runs import tiny_config
 
 

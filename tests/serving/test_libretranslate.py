@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
 import seqloom
 from async_runner import run_async
 from seqloom.runs.engine.translator import CTranslate2Engine
+from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.libretranslate import LibreTranslateRequest, translate_n_best
 from seqloom.serving.api.schemas.predictions import TranslateRequest
 from seqloom.serving.api.translation import translate
@@ -19,6 +21,7 @@ from seqloom.serving.server.batcher import Batcher
 from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.service import Service
+from seqloom.serving.server.translated_files import TranslatedFiles
 from server_process import KEY, ServerProcess, start_server
 from tiny_runs import TRANSFORMER, tiny_config
 
@@ -188,3 +191,67 @@ def test_libretranslate_requests_compute_no_probabilities(
     with pytest.raises(AssertionError, match="scored"):
         run_async(translate(service, with_scores))
     catalogue.close()
+
+
+def upload(server: ServerProcess, name: str, content: bytes, **fields: str) -> httpx.Response:
+    form = {"source": "en", "target": "fr", **fields}
+    return server.client.post(
+        f"{server.url}/translate_file", data=form, files={"file": (name, content)}
+    )
+
+
+def test_a_document_is_translated_and_downloaded_once(server: ServerProcess) -> None:
+    content = b"<p>dog runs</p><p><b>cat</b></p>"
+    expected = server.post_json(
+        "/api/translate", texts=["dog runs", "cat"], source="en", target="fr"
+    )
+    first, second = (translation["text"] for translation in expected["translations"])
+    response = upload(server, "../../etc/a b.html", content)
+    assert response.status_code == 200, response.text
+    url = response.json()["translatedFileUrl"]
+    assert url.startswith(f"{server.url}/download_file/")
+    file = server.client.get(url)
+    assert file.text == f"<p>{first}</p><p><b>{second}</b></p>"
+    assert file.headers["content-type"] == "application/octet-stream"
+    assert file.headers["content-disposition"] == "attachment; filename*=UTF-8''a%20b_fr.html"
+    assert server.client.get(url).status_code == 404
+    assert server.get("/download_file/..%2f..%2fetc%2fpasswd").status_code == 404
+    assert ".srt" in server.get("/frontend/settings").json()["supportedFilesFormat"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fields", "message"),
+    [
+        ("a.pdf", b"dog", {}, "file: the name must end in .txt"),
+        ("a.txt", b"\xff", {}, "a.txt:1: byte 0xff is not valid UTF-8"),
+        ("a.srt", b"dog\n", {}, "a.srt"),
+        ("a.txt", b"dog", {"target": "xx"}, "target: xx is not supported"),
+        ("a.txt", b"dog", {"target": ""}, "target: this field is required"),
+    ],
+)
+def test_unusable_documents_get_400(
+    server: ServerProcess, name: str, content: bytes, fields: dict[str, str], message: str
+) -> None:
+    response = upload(server, name, content, **fields)
+    assert response.status_code == 400
+    assert message in response.json()["error"]
+
+
+def test_a_document_needs_a_form_and_a_limited_size(server: ServerProcess) -> None:
+    assert server.post("/translate_file", q="dog").status_code == 415
+    assert upload(server, "a.txt", b"dog " * 100_000).status_code == 413
+
+
+def test_waiting_files_are_limited_in_number_and_time() -> None:
+    now = [0.0]
+    files = TranslatedFiles(2, 10.0, lambda: now[0])
+    first, second = files.add("a", b"1"), files.add("b", b"2")
+    assert first != second
+    with pytest.raises(ApiError, match="2 translated files wait") as caught:
+        files.add("c", b"3")
+    assert caught.value.status == 503
+    now[0] = 10.0
+    assert files.take(first) is None
+    taken = files.take(files.add("c", b"3"))
+    assert taken is not None
+    assert (taken.name, taken.content) == ("c", b"3")

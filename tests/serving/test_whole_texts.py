@@ -94,6 +94,20 @@ def test_the_response_reports_unknown_characters(sentence_server: ServerProcess)
     assert "1 of 2 texts contains characters" in response["warnings"][-1]
 
 
+def test_a_glossary_forces_phrases(sentence_server: ServerProcess) -> None:
+    request = {"texts": ["Dog runs here."], "glossary": {"dog": "katze", "runs": "ΩΩ"}}
+    response = sentence_server.post_json("/api/translate", **request)
+    [translation] = response["translations"]
+    assert translation["text"].split().count("katze") == 1
+    assert "'ΩΩ' as required: the vocabulary" in translation["warnings"][0]
+    streamed = sentence_server.post("/api/translate/stream", **request)
+    assert streamed.status_code == 422
+    assert "glossary" in streamed.json()["error"]
+    many = {str(number): "katze" for number in range(300)}
+    too_large = sentence_server.post("/api/translate", **{**request, "glossary": many})
+    assert too_large.status_code == 413
+
+
 def test_copied_segments_are_marked(sentence_server: ServerProcess) -> None:
     request = {"texts": ["😀😀"], "attention": True, "alignment": True, "n_best": 2}
     [translation] = sentence_server.post_json("/api/translate", **request)["translations"]

@@ -21,7 +21,21 @@ from seqloom.text.protected_spans import (
 )
 
 FAMILY = "👨\u200d👩\u200d👧"
-PARTS = ["Hallo", "welt.", "https://x.org/a?b=c", "a.b@c.de", "😀", FAMILY, "🇩🇪", "12", "!", "Ž"]
+PARTS = [
+    "Hallo",
+    "welt.",
+    "<b>",
+    "{n}",
+    "%s",
+    "https://x.org/a?b=c",
+    "a.b@c.de",
+    "😀",
+    FAMILY,
+    "🇩🇪",
+    "12",
+    "!",
+    "Ž",
+]
 texts = st.lists(st.sampled_from([*PARTS, " ", "  "]), max_size=12).map("".join).map(str.strip)
 any_text = st.text(max_size=40).map(str.strip)
 
@@ -37,6 +51,10 @@ def spans_of(text: str) -> list[str]:
         ("(www.example.com), ja", ["www.example.com"]),
         ("Mail an a.b+c@mail.example.org!", ["a.b+c@mail.example.org"]),
         ("gut 😀😀 ja", ["😀😀"]),
+        ("{name} hat %s, %(n)d und %.2f", ["{name}", "%s", "%(n)d", "%.2f"]),
+        ("a {{0}} b {{ x.y }} c {} d ${e}", ["{{0}}", "{{ x.y }}", "{}", "${e}"]),
+        ("ein <b>Hund</b> <a href='x y'>da</a>", ["<b>", "</b>", "<a href='x y'>", "</a>"]),
+        ("100%ig, 20%s, 5 % s, {ein Text}, 3 < 4 > 2, a<b", []),
         (f"{FAMILY} 👍🏽 🇩🇪 3️⃣ ok ❤️", [f"{FAMILY} 👍🏽 🇩🇪 3️⃣", "❤️"]),
         ("um 12:30 @ home, 5 * 3 # 1", []),
         ("Ein ganz gewöhnlicher Satz.", []),
@@ -144,7 +162,9 @@ def test_a_text_is_not_cut_inside_a_visible_character() -> None:
     assert all(cluster_start(text, index) in starts for index in range(1, len(text)))
 
 
-@pytest.mark.parametrize("text", ["a.b@", "https://", "a.", "😀", "1 ", "a\u0301", "www."])
+@pytest.mark.parametrize(
+    "text", ["a.b@", "https://", "a.", "😀", "1 ", "a\u0301", "www.", "<a ", "{{", "%1$", "<a b='"]
+)
 def test_finding_spans_takes_linear_time(text: str) -> None:
     start = time.perf_counter()
     protect(text * 8_000, find_spans(text * 8_000)).without_inner()

@@ -23,7 +23,7 @@ from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import build_optimizer
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from seqloom.training.step import train_step
+from seqloom.training.step import SeededBatch, train_step
 from tiny_runs import NO_DROPOUT, TRANSFORMER, checkpoint_digests, tiny_config
 from token_loss import token_loss
 
@@ -113,7 +113,7 @@ def losses_of(session: Session, captured: bool, accumulate: int) -> list[float]:
     captured_steps = CapturedSteps(session.model, optimizer, loss_of, 1.0, world)
     losses = []
     for _ in range(STEPS):
-        batches = [next(session.stream) for _ in range(accumulate)]
+        batches = [SeededBatch(next(session.stream)) for _ in range(accumulate)]
         result = (
             captured_steps.step(batches)
             if captured

@@ -108,7 +108,7 @@ def step_seeds(session: Session, steps: int) -> list[int]:
     return seeds
 
 
-def test_random_draws_depend_only_on_seed_step_and_rank(tmp_path: Path) -> None:
+def test_random_draws_depend_only_on_seed_step_and_batch(tmp_path: Path) -> None:
     first = step_seeds(session_of(tmp_path / "first"), 4)
     assert len(set(first)) == 4
     later = session_of(tmp_path / "later")
@@ -116,9 +116,9 @@ def test_random_draws_depend_only_on_seed_step_and_rank(tmp_path: Path) -> None:
     torch.rand(17)  # earlier draws have no effect
     assert step_seeds(later, 2) == first[2:]
     other_seed = step_seeds(session_of(tmp_path / "seed", "training.seed=2"), 4)
-    second_rank = session_of(tmp_path / "rank")
-    second_rank.world = World(1, 1, CPU)
-    assert len({*first, *other_seed, *step_seeds(second_rank, 4)}) == 12
+    two_batches = step_seeds(session_of(tmp_path / "two", "training.accumulate=2"), 4)
+    assert two_batches[::2] == first
+    assert len({*two_batches, *other_seed}) == 12
 
 
 @pytest.mark.parametrize(

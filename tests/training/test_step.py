@@ -1,8 +1,6 @@
 """One training step: the gradient of the mean loss per target."""
 
-import socket
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from forking import ChildProcess
-from seqloom.config.schema.recipe import RunConfig
+from ranks import train_on_ranks
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.batching.collate import collate
@@ -23,7 +20,7 @@ from seqloom.runs.folder.weights import read_tensors
 from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
-from seqloom.training.step import train_step
+from seqloom.training.step import SeededBatch, train_step
 from tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
@@ -72,7 +69,8 @@ def gradient(model: Model, batches: list[Batch], smoothing: float = 0.1) -> tupl
     def compute_loss(batch: Batch) -> Tensor:
         return token_loss(model, batch, smoothing)
 
-    loss = train_step(model, optimizer, batches, compute_loss, None, ALONE).loss
+    seeded = [SeededBatch(batch) for batch in batches]
+    loss = train_step(model, optimizer, seeded, compute_loss, None, ALONE).loss
     return loss, torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
@@ -124,28 +122,6 @@ def test_the_loss_is_the_mean_over_targets_not_over_sentences(model: Model) -> N
     assert float(both) == pytest.approx(float(2 * apart[0] + 5 * apart[1]) / 7, rel=1e-6)
 
 
-def train_on_two_ranks(config: RunConfig, folder: Path, resume: bool = False) -> None:
-    """Train with two processes, as torchrun starts them."""
-    port = free_port()
-
-    def rank(number: int) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-            for name, value in {**places, "RANK": str(number), "LOCAL_RANK": str(number)}.items():
-                patch.setenv(name, value)
-            train(config, folder, resume=resume)
-
-    ranks = [ChildProcess(partial(rank, number)) for number in range(2)]
-    assert [child.wait() for child in ranks] == [0, 0]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 @pytest.mark.slow
 def test_two_ranks_compute_what_one_rank_computes(tmp_path: Path) -> None:
     config = tiny_config(*NO_DROPOUT, "training.steps=20", "training.evaluate_every=10")
@@ -153,7 +129,7 @@ def test_two_ranks_compute_what_one_rank_computes(tmp_path: Path) -> None:
         *NO_DROPOUT, "training.steps=20", "training.evaluate_every=10", "training.accumulate=2"
     )
     train(one_rank, tmp_path / "one")
-    train_on_two_ranks(config, tmp_path / "two")
+    train_on_ranks(2, config, tmp_path / "two")
     single, parallel = (
         read_tensors(latest_checkpoint(tmp_path / n) / "model.safetensors") for n in ("one", "two")
     )
@@ -171,8 +147,8 @@ def test_two_ranks_compute_what_one_rank_computes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_ranks_resumed_by_two_ranks_end_bit_equal(tmp_path: Path) -> None:
     changes = ("training.checkpoint_every=2", "training.evaluate_every=2")
-    train_on_two_ranks(tiny_config("training.steps=8", *changes), tmp_path / "straight")
-    train_on_two_ranks(tiny_config("training.steps=4", *changes), tmp_path / "resumed")
-    train_on_two_ranks(tiny_config("training.steps=8", *changes), tmp_path / "resumed", resume=True)
+    train_on_ranks(2, tiny_config("training.steps=8", *changes), tmp_path / "straight")
+    train_on_ranks(2, tiny_config("training.steps=4", *changes), tmp_path / "resumed")
+    train_on_ranks(2, tiny_config("training.steps=8", *changes), tmp_path / "resumed", resume=True)
     assert checkpoint_digests(tmp_path / "resumed") == checkpoint_digests(tmp_path / "straight")
     assert temporary_files(tmp_path / "resumed") == []

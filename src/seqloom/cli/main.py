@@ -30,10 +30,13 @@ from seqloom.cli.commands.label import label
 from seqloom.cli.commands.lookup import lookup
 from seqloom.cli.commands.new import new
 from seqloom.cli.commands.pack import pack, unpack
+from seqloom.cli.commands.prepare import prepare
 from seqloom.cli.commands.runs import runs
 from seqloom.cli.commands.score import score
 from seqloom.cli.commands.search import search
 from seqloom.cli.commands.serve import serve
+from seqloom.cli.commands.sweep import sweep
+from seqloom.cli.commands.track import track
 from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
 from seqloom.cli.commands.translate_file import translate_file
@@ -50,7 +53,8 @@ from seqloom.cli.process.interrupts import EXIT_CODE as INTERRUPTED_EXIT_CODE
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
 from seqloom.cli.stdout import StdoutClosedError, checked_stdout
 from seqloom.cli.torch_setup import prepare_for_torch
-from seqloom.core.errors import SeqloomError, StorageError
+from seqloom.core.errors import PeerError, SeqloomError, StorageError
+from seqloom.core.launch import is_main_rank
 
 SIGPIPE_EXIT_CODE = 128 + 13
 """Exit code of a program that was ended by the signal SIGPIPE."""
@@ -116,11 +120,15 @@ _add(
 _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.steps=2000")
 _add("Train", config, "seqloom config recipe.toml --set decoding.width=8", uses_model=False)
 _add("Train", doctor, "seqloom doctor recipe.toml")
+_add("Train", prepare, "seqloom prepare recipe.toml --workers 8", uses_model=False)
 _add("Train", augment, "seqloom augment runs/en-de english.txt --output synthetic.tsv")
+
+_add("Train", sweep, "seqloom sweep recipe.toml --set training.seed=1,2,3 --jobs 2")
 
 _RUNS = "Manage runs"
 _add(_RUNS, runs, "seqloom runs", uses_model=False)
 _add(_RUNS, info, "seqloom info runs/demo", uses_model=False)
+_add(_RUNS, track, "seqloom track runs/demo --to tensorboard --follow", uses_model=False)
 _add(_RUNS, pack, "seqloom pack runs/demo demo.seqloom", uses_model=False)
 _add(_RUNS, unpack, "seqloom unpack demo.seqloom runs/demo-copy", uses_model=False)
 
@@ -169,13 +177,16 @@ def run() -> None:
     try:
         with restored_settings(), catch_interrupts(), checked_stdout():
             app(prog_name="seqloom")
+    except PeerError as error:
+        sys.exit(error.exit_code)
     except SeqloomError as error:
         print_error(error)
         sys.exit(error.exit_code)
     except StdoutClosedError:
         sys.exit(SIGPIPE_EXIT_CODE)
     except CommandInterrupted as interruption:
-        print_message(str(interruption))
+        if is_main_rank():
+            print_message(str(interruption))
         sys.exit(INTERRUPTED_EXIT_CODE)
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""

@@ -162,6 +162,15 @@ TargetLanguage = Annotated[
     str | None,
     typer.Option("--to", metavar="LANGUAGE", help="Target language, for multilingual runs."),
 ]
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        metavar="FILE",
+        help="Text file with lines `source phrase TAB target phrase`. If a source phrase occurs in "
+        "a text, its translation contains the target phrase.",
+    ),
+]
 SplitName = Literal["test", "dev", "train"]
 Split = Annotated[
     SplitName,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
 from seqloom.cli.output import is_quiet, print_message, program_name, shows_progress
-from seqloom.cli.process.progress import BAR_WIDTH, format_duration
+from seqloom.cli.process.progress import BAR_WIDTH, format_duration, format_status
 from seqloom.cli.tables import format_perplexity, format_score, metric_label, stderr_console
 
 if TYPE_CHECKING:
@@ -56,6 +56,25 @@ def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
         yield lambda event: None
 
 
+class ReadingMeter:
+    """Describes the progress of reading and tokenising data, with rate and remaining time."""
+
+    def __init__(self) -> None:
+        self.start: tuple[str, float, int] | None = None  # split, time, examples
+
+    def describe(self, data: Mapping[str, Any]) -> str:
+        """Return the description of a `tokenise` event."""
+        if data["waits"]:
+            return "waiting for another process that prepares the same data"
+        done, total, now = data["examples"], data["total"], time.monotonic()
+        if self.start is None or self.start[0] != data["split"]:
+            self.start = (data["split"], now, done)
+        _, started, first = self.start
+        rate = (done - first) / (now - started) if now - started >= 1 else None
+        left = (total - done) / rate if rate and total is not None else None
+        return format_status(done, total, "examples", rate, left)
+
+
 class PlainDisplay:
     """Prints a line for each evaluation and each note.
 
@@ -65,13 +84,17 @@ class PlainDisplay:
     def __init__(self) -> None:
         self.last_printed = time.monotonic()
         self.total_steps = 0
+        self.reading = ReadingMeter()
 
     def show(self, event: Event) -> None:
         self.total_steps = event.data.get("steps", self.total_steps)
-        if event.kind in ("step", "tokenise"):
+        description = self.reading.describe(event.data) if event.kind == "tokenise" else ""
+        if event.kind == "step" or (event.kind == "tokenise" and not event.data["waits"]):
             if time.monotonic() - self.last_printed < PLAIN_INTERVAL:
                 return
             self.last_printed = time.monotonic()
+        if event.kind == "tokenise":
+            print_message(f"reading {event.data['split']}: {description}")
         for line in event_lines(event, self.total_steps):
             print_message(line)
 
@@ -92,6 +115,7 @@ class LiveDisplay:
         )
         self.task = self.progress.add_task("preparing", total=None, status="")
         self.total_steps = 0
+        self.reading = ReadingMeter()
         self.dev_score = ""
 
     def show(self, event: Event) -> None:
@@ -100,7 +124,7 @@ class LiveDisplay:
             self.progress.update(
                 self.task,
                 description=f"reading {event.data['split']}",
-                status=f"{event.data['examples']:,} examples",
+                status=self.reading.describe(event.data),
             )
         elif event.kind == "step":
             description = f"step {event.step:,}/{self.total_steps:,}"
@@ -135,8 +159,6 @@ def event_lines(event: Event, total_steps: int) -> list[str]:
     """Return the lines to print for an event, or an empty list if the event is not printed."""
     data = event.data
     match event.kind:
-        case "tokenise":
-            return [f"reading {data['split']}: {data['examples']:,} examples"]
         case "start":
             return _start_lines(event)
         case "step":

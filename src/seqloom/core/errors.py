@@ -5,7 +5,8 @@
     ├── DataError        a line, a pair or a text cannot be used                exit code 65
     ├── NotFoundError    a file or a run folder does not exist                  exit code 66
     ├── StorageError     a file cannot be written, or is damaged on disk        exit code 74
-    └── TrainingError    training failed, for example because the loss is NaN   exit code 1
+    ├── TrainingError    training failed, for example because the loss is NaN   exit code 1
+    └── PeerError        another rank of the job failed and prints the error    exit code 1
 
 Each message says where the problem is, what is wrong and what to do. All problems of one kind are
 collected before an error is raised, so that a user can fix them together. The command line prints
@@ -47,3 +48,7 @@ class StorageError(SeqloomError):
 class TrainingError(SeqloomError):
     """Training failed: a loss, gradient or weight is NaN or infinite, or there is too little
     memory."""
+
+
+class PeerError(SeqloomError):
+    """Another rank of the job has failed. That rank prints the error, so this rank prints nothing."""

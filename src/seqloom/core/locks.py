@@ -1,6 +1,6 @@
 """File locks. The operating system releases them if the process dies."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -10,15 +10,29 @@ from seqloom.core.errors import StorageError
 from seqloom.core.storage import storage_errors
 
 
+def _ignore_waiting() -> None:
+    """The default of `on_wait`. It does nothing."""
+
+
 @contextmanager
-def wait_for_lock(path: Path) -> Iterator[None]:
+def wait_for_lock(path: Path, on_wait: Callable[[], None] = _ignore_waiting) -> Iterator[None]:
     """Hold the lock file `path` during the block. Wait while another process holds it.
 
     Raises OSError if the file cannot be written. The file stays after the block.
+
+    on_wait: called once if another process holds the lock
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path):
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        on_wait()
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,25 @@ def write_file(path: Path, data: bytes) -> None:
         sync(path.parent)
 
 
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Write a file atomically: yield a temporary path to write, then rename it to `path`.
+
+    The temporary name contains the machine and the process, so several processes on machines with a
+    shared file system can write the same file. If the block raises, the temporary file is removed.
+    """
+    owner = f"{platform.node()}-{os.getpid()}"
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{owner}")
+    with storage_errors(path):
+        try:
+            yield temporary
+            sync(temporary)
+            os.replace(temporary, path)
+        finally:
+            _remove_temporary(temporary)
+        sync(path.parent)
+
+
 def _serialise_manifest(content: dict[str, Any]) -> bytes:
     """Convert a manifest to JSON and add the digest of its content under the key "seal".
 
@@ -103,13 +122,18 @@ def _serialise_manifest(content: dict[str, Any]) -> bytes:
     return json.dumps({**content, "seal": seal}, indent=2).encode()
 
 
-def write_manifest(folder: Path, **facts: Any) -> None:
-    """Write the manifest of a folder: the size and digest of every file, and `facts`."""
-    files = {
-        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": sha256(path)}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != MANIFEST
-    }
+def write_manifest(
+    folder: Path, listed: Mapping[str, dict[str, Any]] | None = None, **facts: Any
+) -> None:
+    """Write the manifest of a folder: the size and digest of every file, and `facts`.
+
+    listed: entries of files whose digests are known
+    """
+    files = dict(listed or {})
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_file() and path.name != MANIFEST and name not in files:
+            files[name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
     content = {"schema": SCHEMA, "machine": platform.machine(), **facts, "files": files}
     write_file(folder / MANIFEST, _serialise_manifest(content))
 

@@ -1,9 +1,10 @@
 """Data loading: from files to examples to batches.
 
-    readers   data files -> Example          read_split
-    corpus    Example -> Dataset             build_corpus, SeriesDataset, LongTextDataset
-    batching  Dataset -> Batch               BatchStream with a BatchLayout
-    checks    statistics and warnings        examine
+    readers      data files -> Example       read_split
+    preparation  Example -> shards           CorpusRequest; worker processes
+    corpus       shards -> Dataset           build_corpus, SeriesDataset, LongTextDataset
+    batching     Dataset -> Batch            BatchStream with a BatchLayout
+    checks       statistics and warnings     examine
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.data import BatchStream, CorpusRequest, PaddedLayout, build_corpus, train_tokenizers
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from seqloom.data.batching.windows import WindowLayout
     from seqloom.data.checks.doctor import DatasetCheck, examine
     from seqloom.data.checks.warnings import Finding
-    from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
+    from seqloom.data.corpus.corpus import Corpus, build_corpus
     from seqloom.data.corpus.dataset import CorpusReport, Dataset
     from seqloom.data.corpus.long_text import LongTextDataset
     from seqloom.data.corpus.series_dataset import SeriesDataset
     from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
     from seqloom.data.example import Example, InvalidLine, Split
+    from seqloom.data.preparation.request import CorpusRequest
     from seqloom.data.readers.series import SeriesWindow, read_windows
     from seqloom.data.readers.splits import merge_references, read_corpus, read_split
 
@@ -42,7 +44,7 @@ _MODULES = {
     "BucketLayout": "batching.bucketing",
     "Corpus": "corpus.corpus",
     "CorpusReport": "corpus.dataset",
-    "CorpusRequest": "corpus.corpus",
+    "CorpusRequest": "preparation.request",
     "Dataset": "corpus.dataset",
     "DatasetCheck": "checks.doctor",
     "Example": "example",

@@ -15,7 +15,7 @@ from seqloom.config.loading.recipe_files import corpus_kind
 from seqloom.config.loading.toml import format_value
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.core.file_kinds import recognise
-from seqloom.data.readers.text_files import read_lines_or_problems
+from seqloom.data.readers.text_files import FilePart, read_lines_or_problems
 from seqloom.data.recipe import MAX_COUNTED, count_pairs
 
 SAMPLE_LINES = 20
@@ -114,7 +114,7 @@ def _check_is_text(path: Path) -> None:
 
 
 def _sample(path: Path) -> list[str]:
-    lines = (line for line in read_lines_or_problems(path) if isinstance(line, str))
+    lines = (line for line in read_lines_or_problems(FilePart(path)) if isinstance(line, str))
     return list(islice(lines, SAMPLE_LINES))
 
 

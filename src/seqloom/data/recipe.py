@@ -12,6 +12,7 @@ from seqloom.config.schema.data import DataConfig
 
 MAX_COUNTED = int(PRESET_LIMITS[-2][1]) + 1
 """Counting stops at this number of pairs, because more pairs do not change the preset."""
+COUNT_FILE = "pairs"
 
 
 def load_recipe(
@@ -29,11 +30,24 @@ def load_recipe(
 
 
 def count_pairs(data: DataConfig) -> int:
-    """Count the training pairs of a recipe, up to MAX_COUNTED.
+    """Count the training pairs of a recipe, up to MAX_COUNTED. The count of large files is cached.
 
     Invalid lines and the replayed data of a parent do not count.
     """
-    from seqloom.data.readers.splits import read_split  # imports torch, which takes seconds
+    # These modules import libraries that take seconds to load.
+    from seqloom.data.corpus.disk_cache import cached_folder
+    from seqloom.data.corpus.fingerprint import MIN_CACHED_BYTES, fingerprint
+    from seqloom.data.readers.splits import read_split, split_files
 
-    skipping = data.model_copy(update={"invalid_lines": "skip", "replay": None})
-    return sum(1 for _ in islice(read_split(skipping, "train"), MAX_COUNTED))
+    counted = data.model_copy(update={"invalid_lines": "skip", "replay": None})
+
+    def count() -> int:
+        return sum(1 for _ in islice(read_split(counted, "train"), MAX_COUNTED))
+
+    def fill(folder: Path) -> None:
+        (folder / COUNT_FILE).write_text(str(count()))
+
+    if sum(path.stat().st_size for path in split_files(data, "train")) < MIN_CACHED_BYTES:
+        return count()
+    folder = cached_folder("pair-counts", fingerprint(counted, "train"), fill)
+    return int((folder / COUNT_FILE).read_text())

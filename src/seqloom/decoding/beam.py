@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqloom.decoding.exclusions import Exclusions
 from seqloom.decoding.fast.top_k import top_k
 from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
@@ -58,13 +59,14 @@ class Beam:
         """
         request.check(memory.mask.shape[0])
         prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)
+        exclusions = Exclusions(request)
         tree = TokenTree(request.keep_attention, memory.mask)
         saved = SavedHypotheses(request.max_lengths, self.finished or self.width)
         if request.tracer is not None:
             request.tracer.start_search(self._description, request.n_best, request.all_prefixes)
         active: ActiveHypotheses | None = ActiveHypotheses.start(decoder, memory, request)
         while active is not None:
-            active = self._step(decoder, active, prefixes, tree, saved, request.tracer)
+            active = self._step(decoder, active, prefixes, exclusions, tree, saved, request.tracer)
         return [
             tree.best_hypotheses(leaves, source, self.normalisation, request.n_best)
             for source, leaves in enumerate(saved.leaves)
@@ -85,6 +87,7 @@ class Beam:
         decoder: StepDecoder,
         active: "ActiveHypotheses",
         prefixes: ForcedPrefixes,
+        exclusions: Exclusions,
         tree: TokenTree,
         saved: "SavedHypotheses",
         tracer: Tracer | None,
@@ -99,6 +102,7 @@ class Beam:
         log_probabilities = log_softmax(step.logits)  # (R, V)
         if tracer is not None:
             tracer.observe_log_probabilities(log_probabilities)
+        exclusions.forbid(log_probabilities, active.generated, active.source_of_rows)
         forced = prefixes.at(length - 1, active.source_of_rows)
         self.rules.forbid(log_probabilities, active.generated, forced)
         candidates = Candidates.of(active.totals, log_probabilities, self.width)

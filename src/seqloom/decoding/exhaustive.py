@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import ConfigError
+from seqloom.decoding.exclusions import Exclusions
 from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
@@ -63,7 +64,7 @@ class Exhaustive:
         Each row is a hypothesis. Every step extends every hypothesis by every allowed token.
         """
         device, [limit] = memory.mask.device, request.max_lengths
-        prefixes = ForcedPrefixes(request.prefixes, device)
+        prefixes, exclusions = ForcedPrefixes(request.prefixes, device), Exclusions(request)
         tree = TokenTree(request.keep_attention, memory.mask)
         leaves: list[int] = []
         state = decoder.start(memory, limit)
@@ -81,8 +82,10 @@ class Exhaustive:
             log_probabilities = log_softmax(step.logits)  # (R, V)
             if position == 0:
                 self._check_size(log_probabilities.shape[1], request)
-            forced = prefixes.at(position, partial(torch.zeros_like, nodes))
-            allowed = self.rules(log_probabilities, generated, forced)
+            row_sources = partial(torch.zeros_like, nodes)
+            included = log_probabilities.clone()
+            exclusions.forbid(included, generated, row_sources)
+            allowed = self.rules(included, generated, prefixes.at(position, row_sources))
             if tracer is not None:
                 tracer.observe_log_probabilities(log_probabilities)
                 is_last = position == limit - 1

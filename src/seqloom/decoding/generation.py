@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqloom.decoding.exclusions import Exclusions
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import ForcedPrefixes, Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
@@ -51,7 +52,7 @@ def generate(
     """
     sources, device = memory.mask.shape[0], memory.mask.device
     request.check(sources)
-    prefixes = ForcedPrefixes(request.prefixes, device)
+    prefixes, exclusions = ForcedPrefixes(request.prefixes, device), Exclusions(request)
     tree = TokenTree(request.keep_attention, memory.mask)
     tracker = RowTracker(request.max_lengths, outputs_per_source)
     rows = OutputRows.start(decoder, memory, request, outputs_per_source)
@@ -67,7 +68,9 @@ def generate(
         if tracer is not None:
             tracer.observe_log_probabilities(log_probabilities)
         if rules is not None:
-            forced = prefixes.at(position, partial(rows.sources, outputs_per_source))
+            row_sources = partial(rows.sources, outputs_per_source)
+            exclusions.forbid(log_probabilities, rows.generated, row_sources)
+            forced = prefixes.at(position, row_sources)
             rules.forbid(log_probabilities, rows.generated, forced)
         tokens = choose(log_probabilities, rows.indices, position)
 

@@ -18,6 +18,18 @@ KeepAttention = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
+class ExcludedTokens:
+    """Tokens that the outputs of one source must not contain after their forced prefix.
+
+    sequences:    token sequences that must not be completed
+    after_prefix: tokens that must not follow the prefix directly
+    """
+
+    sequences: tuple[tuple[int, ...], ...] = ()
+    after_prefix: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
 class SearchRequest:
     """What a search should return for each source of a batch.
 
@@ -32,6 +44,9 @@ class SearchRequest:
                     on the position in the batch, so that the caller may sort and split batches.
                     Default: None, which means 0, 1, ...
     tracer:         records the candidates of every step. Default: None
+    excluded:       for each source, tokens that its outputs must not contain. Only the plain
+                    searches support it, not their fast versions. Default: None, which excludes
+                    nothing
     """
 
     max_lengths: Sequence[int]
@@ -40,6 +55,7 @@ class SearchRequest:
     keep_attention: KeepAttention | None = None
     indices: Sequence[int] | None = None
     tracer: Tracer | None = None
+    excluded: Sequence[ExcludedTokens] | None = None
 
     @property
     def all_prefixes(self) -> Sequence[Sequence[int]]:
@@ -54,6 +70,7 @@ class SearchRequest:
             max_lengths=[self.max_lengths[source] for source in sources],
             prefixes=None if self.prefixes is None else [self.prefixes[i] for i in sources],
             indices=[indices[source] for source in sources],
+            excluded=None if self.excluded is None else [self.excluded[i] for i in sources],
         )
 
     def check(self, source_count: int) -> None:

@@ -40,19 +40,25 @@ def check_ctranslate2(run: Run) -> list[str]:
 
 
 def write_ctranslate2(run: Run, folder: Path) -> None:
-    """Write the model in float32, its vocabularies and the sentencepiece models to a folder."""
-    source, target = _tokenizers(run)
+    """Write the model, its vocabularies and the sentencepiece models to a folder."""
+    source, target = subword_tokenizers(run)
+    write_model(run, folder)
+    (folder / "source.spm").write_bytes(source.model)
+    (folder / "target.spm").write_bytes(target.model)
+
+
+def write_model(run: Run, folder: Path) -> None:
+    """Write the model in float32 and its vocabularies to a folder. The model adds END to sources."""
+    source, target = subword_tokenizers(run)
     names = TokenNames(
         source=source.pieces(range(source.size)),
         target=target.pieces(range(target.size)),
         add_source_end=True,
     )
     convert(run.model, folder, "float32", names)
-    (folder / "source.spm").write_bytes(source.model)
-    (folder / "target.spm").write_bytes(target.model)
 
 
-def _tokenizers(run: Run) -> tuple[SubwordTokenizer, SubwordTokenizer]:
+def subword_tokenizers(run: Run) -> tuple[SubwordTokenizer, SubwordTokenizer]:
     source, target = run.task.source_tokenizer, run.task.target_tokenizer
     assert isinstance(source, SubwordTokenizer)
     assert isinstance(target, SubwordTokenizer)
@@ -64,10 +70,20 @@ def verify_ctranslate2(run: Run, folder: Path, texts: Sequence[str]) -> str:
 
     Returns a summary. Raises a StorageError that says what differs.
     """
+    return verify_model(run, folder, folder / "source.spm", texts)
+
+
+def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) -> str:
+    """Compare a CTranslate2 model and a sentencepiece model with the run.
+
+    Returns a summary. Raises a StorageError that says what differs.
+
+    tokenizer: the sentencepiece model of the source
+    """
     package = ctranslate2()
     translator = package.Translator(str(folder), device="cpu", compute_type="float32")
-    processor = sentencepiece.SentencePieceProcessor(str(folder / "source.spm"))
-    source, _ = _tokenizers(run)
+    processor = sentencepiece.SentencePieceProcessor(str(tokenizer))
+    source, _ = subword_tokenizers(run)
     limit = stored_positions(embedders(run.model)[0])
     pieces = [processor.encode(text, out_type=str) for text in texts]
     known = set(source.pieces(range(source.size)))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from seqloom.core.errors import ConfigError
 from seqloom.core.storage import MANIFEST, atomic_folder
 from seqloom.interop.ctranslate2_export import (
     check_ctranslate2,
@@ -15,6 +14,7 @@ from seqloom.interop.ctranslate2_export import (
 from seqloom.interop.foreign_model import check_unused
 from seqloom.interop.marian_export import check_marian, verify_marian, write_marian
 from seqloom.interop.model_card import model_card
+from seqloom.interop.text_rules import raise_reasons
 from seqloom.interop.verification_texts import verification_texts
 from seqloom.runs.run import Run
 
@@ -88,13 +88,7 @@ def export_run(run: Run, to: ExportFormat, out: Path, license_: str | None = Non
     """
     exporter = EXPORTERS[to]
     check_unused(out)
-    reasons = exporter.check(run)
-    if reasons:
-        listed = "\n".join(f"  {reason}" for reason in reasons)
-        raise ConfigError(
-            f"{run.folder}: {exporter.name} cannot express this run:\n{listed}\n"
-            'A recipe with preset = "exportable" trains a run that every format can express.'
-        )
+    raise_reasons(run, exporter.name, exporter.check(run))
     texts = verification_texts(run)
     with atomic_folder(out) as temporary:
         exporter.write(run, temporary)

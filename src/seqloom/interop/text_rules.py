@@ -1,7 +1,9 @@
 """Checks whether other toolkits can split text as the tokenizers of a run do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from seqloom.core.errors import ConfigError
+from seqloom.runs.run import Run
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tokenizer import Tokenizer
 
@@ -25,4 +27,14 @@ def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[s
         yield (
             "text.normalization: the exported tokenizer does not apply 'nfkc'; train with "
             "normalization = 'nfc'"
+        )
+
+
+def raise_reasons(run: Run, format_name: str, reasons: Sequence[str]) -> None:
+    """Raise a ConfigError that lists the reasons why a format cannot express a run, if any."""
+    if reasons:
+        listed = "\n".join(f"  {reason}" for reason in reasons)
+        raise ConfigError(
+            f"{run.folder}: {format_name} cannot express this run:\n{listed}\n"
+            'A recipe with preset = "exportable" trains a run that every format can express.'
         )

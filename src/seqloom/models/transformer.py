@@ -191,8 +191,8 @@ class TransformerDecoder(DecoderModule):
         memory_mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
         causal_mask = None if packing is None else packing.target_mask
         stream = self.embedder(tokens, position_ids)  # (B, T, D)
-        for layer, keys_values in zip(self.layers, self._project_memory(memory), strict=True):
-            stream = layer(stream, keys_values, memory_mask, causal_mask, position_ids)
+        for layer in self.layers:
+            stream = layer(stream, memory.states, memory_mask, causal_mask, position_ids)
         # `squeeze` removes the head dimension: (B, 1, T or 1, S) -> (B, T or 1, S)
         return self.output(self.norm(stream), self.copyable(memory, memory_mask.squeeze(1)))
 

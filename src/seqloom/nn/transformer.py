@@ -168,13 +168,14 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         stream: Tensor,
-        memory: KeysValues | None,
+        memory: Tensor,
         memory_mask: Tensor,
         causal_mask: Tensor | None = None,
         position_ids: PositionIds = 0,
     ) -> Tensor:
         """Compute all positions at once: (B, T, D) -> (B, T, D)
 
+        memory:      (B, S, D) encoder states; not used without cross-attention
         memory_mask: broadcastable to (B, H, T, S), True where a source position is visible
         causal_mask: broadcastable to (B, H, T, T), True where a target position is visible. Needed
                      for packed rows. Default: each position attends to all positions up to it
@@ -190,8 +191,9 @@ class DecoderLayer(nn.Module):
 
         stream = self.attention_residual(stream, attend)
         cross, residual = self.cross_attention, self.cross_attention_residual
-        if cross is not None and residual is not None and memory is not None:
-            stream = residual(stream, lambda states: cross.attend(states, memory, memory_mask))
+        if cross is not None and residual is not None:
+            keys_values = cross.project_keys_values(memory)
+            stream = residual(stream, lambda states: cross.attend(states, keys_values, memory_mask))
         return self.feedforward_residual(stream, self.feedforward)
 
     def step(

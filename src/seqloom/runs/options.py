@@ -16,6 +16,7 @@ from seqloom.config.schema.decoding import (
 )
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, DataError
+from seqloom.text.glossary import Glossary
 
 Probabilities = Literal["none", "score", "tokens"]
 """The probabilities that a caller needs: none; the score of each output; or the score of each
@@ -44,6 +45,7 @@ class PredictionOptions:
                    the recipe decides (text.split_sentences).
     pass_through:  if True, parts that the model cannot translate, such as URLs and emoji, are copied
                    to the output. None: the recipe decides (text.pass_through).
+    glossary:      phrases that the output must contain if the source contains other phrases
     """
 
     n_best: int = 1
@@ -55,6 +57,7 @@ class PredictionOptions:
     heads: bool = False
     split: bool | None = None
     pass_through: bool | None = None
+    glossary: Glossary | None = None
 
 
 TEXT_ONLY = PredictionOptions(attention=False, probabilities="none")

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
 from seqloom.core.batch import Images, Source
@@ -20,7 +21,7 @@ from seqloom.decoding.build import build_normalisation, build_search
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
-from seqloom.decoding.search import SearchRequest
+from seqloom.decoding.search import ExcludedTokens, SearchRequest
 from seqloom.decoding.streaming import StreamingCallback, StreamingDecoder
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
@@ -37,8 +38,15 @@ from seqloom.runs.batching import (
 )
 from seqloom.runs.length_limits import check_lengths, cut_at_newline, output_limit, without_end
 from seqloom.runs.mbr import candidate_searches, rank_by_expected_utility
-from seqloom.runs.options import TEXT_ONLY, WITH_ATTENTION, PredictionOptions, Probabilities
+from seqloom.runs.options import (
+    TEXT_ONLY,
+    WITH_ATTENTION,
+    PredictionOptions,
+    Probabilities,
+    greedy_config,
+)
 from seqloom.runs.prediction import Prediction, build_prediction
+from seqloom.runs.texts.required_phrases import PhraseForcer
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import encode_target, newline_id
@@ -157,7 +165,39 @@ class Predictor:
                 rank_by_expected_utility([*chain.from_iterable(groups)], decoding)[: options.n_best]
                 for groups in zip(*candidates, strict=True)
             ]
-        results: list[list[Prediction]] = [[] for _ in inputs]
+        searched = self._search_inputs(
+            inputs, decoding, options, sample_indices, progress=progress, callback=callback
+        )
+        if any(one.required_phrases for one in inputs):
+            searched = self._force_phrases(inputs, searched, decoding, options, sample_indices)
+        newline = newline_id(self.task.target_tokenizer)
+        if newline is not None and decoding.stop_at_newline:
+            normalisation = build_normalisation(decoding)
+            searched = [
+                [cut_at_newline(each, one, newline, normalisation) for each in hypotheses]
+                for one, hypotheses in zip(inputs, searched, strict=True)
+            ]
+        reduction = AttentionReduction(options.heads, self.head_choice)
+        return [
+            [build_prediction(self.task, one, each, reduction) for each in hypotheses]
+            for one, hypotheses in zip(inputs, searched, strict=True)
+        ]
+
+    def _search_inputs(
+        self,
+        inputs: Sequence[ModelInput],
+        decoding: SearchConfig,
+        options: PredictionOptions,
+        sample_indices: Sequence[int],
+        *,
+        progress: ProgressCallback = lambda done, total: None,
+        callback: StreamingCallback | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each model input, best first.
+
+        The parameters are those of `predict_inputs`.
+        """
+        results: list[list[Hypothesis]] = [[] for _ in inputs]
         newline = newline_id(self.task.target_tokenizer)
         torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
@@ -169,12 +209,16 @@ class Predictor:
         )
         for indices in self._batches(inputs, width, last_batch_factor):
             batch = [inputs[index] for index in indices]
+            has_exclusions = any(one.excluded is not None for one in batch)
             request = SearchRequest(
                 max_lengths=[output_limit(each, decoding, self.model, newline) for each in batch],
                 prefixes=[each.prefix for each in batch],
                 n_best=options.n_best,
                 keep_attention=reduction.reduce if options.attention else None,
                 indices=[sample_indices[index] for index in indices],
+                excluded=[one.excluded or ExcludedTokens() for one in batch]
+                if has_exclusions
+                else None,
             )
             searched: list[list[Hypothesis] | None] = [None] * len(batch)
             if self.engine is not None:
@@ -188,20 +232,45 @@ class Predictor:
                 )
                 for row, hypotheses in zip(torch_rows, chain.from_iterable(parts), strict=True):
                     searched[row] = hypotheses
-            for index, model_input, input_hypotheses in zip(indices, batch, searched, strict=True):
-                hypotheses = input_hypotheses or []
-                if newline is not None and decoding.stop_at_newline:
-                    normalisation = build_normalisation(decoding)
-                    hypotheses = [
-                        cut_at_newline(each, model_input, newline, normalisation)
-                        for each in hypotheses
-                    ]
-                results[index] = [
-                    build_prediction(self.task, model_input, each, reduction) for each in hypotheses
-                ]
+            for index, input_hypotheses in zip(indices, searched, strict=True):
+                results[index] = input_hypotheses or []
             done += len(indices)
             progress(done, len(inputs))
         return results
+
+    def _force_phrases(
+        self,
+        inputs: Sequence[ModelInput],
+        searched: Sequence[list[Hypothesis]],
+        decoding: SearchConfig,
+        options: PredictionOptions,
+        sample_indices: Sequence[int],
+    ) -> list[list[Hypothesis]]:
+        """Search again, with torch, for the inputs whose outputs lack a required phrase."""
+        predictor = replace(self, engine=None, compiled=False)
+
+        def search(
+            new_inputs: Sequence[ModelInput], indices: Sequence[int]
+        ) -> list[list[Hypothesis]]:
+            samples = [sample_indices[index] for index in indices]
+            return predictor._search_inputs(new_inputs, decoding, options, samples)
+
+        def attend(one: ModelInput, tokens: Sequence[int]) -> Tensor | None:
+            reduction = AttentionReduction(False, self.head_choice)
+            with torch.inference_mode():
+                memory = self.encode([one])
+                [output] = force(self.model.decoder, memory, [tokens], reduction.reduce, ends=False)
+            return None if output.attention is None else reduction.maps(output.attention).alignment
+
+        def complete(new_inputs: Sequence[ModelInput]) -> list[Hypothesis]:
+            greedy = greedy_config(decoding).model_copy(update={"score_prefix": True})
+            indices = [0] * len(new_inputs)
+            found = predictor._search_inputs(new_inputs, greedy, TEXT_ONLY, indices)
+            return [hypothesis for [hypothesis] in found]
+
+        limits = [output_limit(one, decoding, self.model, None) for one in inputs]
+        forcer = PhraseForcer(self.task, search, attend, complete)
+        return forcer.force(inputs, searched, limits)
 
     def _search(
         self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
@@ -214,7 +283,8 @@ class Predictor:
                 limits = batch.request.max_lengths
                 decoder = StreamingDecoder(self.model.decoder, callback, batch.indices, limits)
                 return search(decoder, memory, batch.request)
-            search = select_fastest(search, self.device, compiled=self.compiled)
+            if batch.request.excluded is None:
+                search = select_fastest(search, self.device, compiled=self.compiled)
             return search(self.model.decoder, memory, batch.request)
 
     def score(

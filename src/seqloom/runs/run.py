@@ -3,7 +3,7 @@
 Its methods translate, label, complete and score texts, caption images, and evaluate the model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +52,7 @@ from seqloom.runs.texts.segments import (
     repeat_options,
 )
 from seqloom.tasks.token_task import TokenTask
+from seqloom.text.glossary import Glossary
 from seqloom.text.sentences import SegmentedText
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
@@ -110,6 +111,7 @@ class Run:
         to: str | Sequence[str] | None = None,
         split: bool | None = None,
         pass_through: bool | None = None,
+        glossary: Mapping[str, str] | None = None,
     ) -> list[Prediction]:
         """Return the best output for each text, in order. An empty text has an empty output.
 
@@ -126,6 +128,8 @@ class Run:
                    setting text.split_sentences of the run. A text with a prefix is not split.
         pass_through: if True, parts that the model cannot translate, such as URLs and emoji, are
                    copied to the output. Default: the setting text.pass_through of the run.
+        glossary:  {source phrase: target phrase}. If a text contains a source phrase, its output
+                   contains the target phrase. If this is not possible, the output has a warning.
         """
         options = PredictionOptions(
             attention=self._default_attention(attention),
@@ -133,6 +137,7 @@ class Run:
             to=to,
             split=split,
             pass_through=pass_through,
+            glossary=None if glossary is None else Glossary.of(glossary),
         )
         return [
             outputs[0] for outputs in self.predict(texts, options, beam=beam, decoding=decoding)
@@ -149,6 +154,7 @@ class Run:
         prefixes: Sequence[str] | None = None,
         split: bool | None = None,
         pass_through: bool | None = None,
+        glossary: Mapping[str, str] | None = None,
     ) -> list[list[Prediction]]:
         """Return the `n_best` best outputs for each text, best first.
 
@@ -162,6 +168,7 @@ class Run:
             prefixes,
             split=split,
             pass_through=pass_through,
+            glossary=None if glossary is None else Glossary.of(glossary),
         )
         return self.predict(texts, options, beam=beam, decoding=decoding)
 
@@ -189,6 +196,8 @@ class Run:
         check_texts(texts)
         chosen = resolve_decoding(self.config.decoding, beam, decoding)
         check_n_best(chosen, options.n_best)
+        if options.glossary is not None:
+            self._check_glossary(options)
         if not self.config.has_text_source:  # the texts are paths of images, or frames
             engine = self.engines.choose(self.engine, chosen, options)
             return engine.apply(self.predictor).predict(texts, chosen, options, progress)
@@ -200,6 +209,19 @@ class Run:
                 for output in predictions[index]
             ]
         return predictions
+
+    def _check_glossary(self, options: PredictionOptions) -> None:
+        """Raise a ConfigError if this run or these options do not support a glossary."""
+        if not isinstance(self.config.task, TranslationConfig):
+            raise ConfigError(
+                f"{self.folder}: a glossary needs a translation run, and this run is for "
+                f"{self.config.task.kind}. Remove the glossary"
+            )
+        if len(self.languages.path(options.to)) > 1:
+            raise ConfigError(
+                "a glossary cannot be used with pivot languages, because its source phrases do not "
+                "occur in the pivot language. Translate in two steps, or remove the glossary"
+            )
 
     def _predict_texts(
         self,
@@ -263,6 +285,7 @@ class Run:
             prefixes=options.prefixes,
             use_prefix=use_prefix,
             first=options.first,
+            glossary=options.glossary,
         )
         prepared = PreparedTexts(self.task, preparation.prepare(texts))
         self.predictor.check_input_lengths(prepared.longest_inputs, options.first)

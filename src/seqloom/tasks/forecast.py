@@ -1,6 +1,6 @@
 """Forecasting: predicts the next rows of a real-valued sequence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +12,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Vectors
+from seqloom.data.corpus.dataset import ProgressCallback, ReadingProgress
 from seqloom.data.corpus.scaling import Scale, from_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
@@ -65,11 +66,9 @@ class Forecast:
     def save(self, folder: Path) -> None:
         self.scale.save(folder)
 
-    def corpus(
-        self, config: RunConfig, split: Split, progress: Callable[[int], None]
-    ) -> SeriesDataset:
+    def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> SeriesDataset:
         windows = read_windows(config.data, self.config, split)
-        progress(len(windows))
+        progress(ReadingProgress(len(windows), len(windows)))
         is_rotated = self.config.random_rotation and split == "train"
         return self.windows(windows, split, config.training.seed if is_rotated else None)
 

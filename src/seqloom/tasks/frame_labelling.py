@@ -1,13 +1,13 @@
 """Labelling of vectors: predicts one label for a sequence of frames, or one for each frame."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.signature import Signature, Tokens, Vectors
 from seqloom.data.checks.labels import label_count_error
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.corpus.vocabularies import Tokenizers
 from seqloom.data.example import Example, Split
@@ -57,7 +57,7 @@ class FrameLabelling(TokenTask):
         super().save(folder)
         self.frame_scale.save(folder)
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
+    def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         """Load a split. Raise DataError if an example has too many or too few labels."""
         corpus = super().corpus(config, split, progress)
         tokenizers = Tokenizers(None, self.target_tokenizer)

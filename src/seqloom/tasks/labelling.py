@@ -1,11 +1,10 @@
 """Labelling: predicts one label for a sequence, or one label for each of its positions."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.checks.labels import label_count_error
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.vocabularies import Tokenizers
 from seqloom.data.example import Split
 from seqloom.tasks.task import ModelInput
@@ -26,7 +25,7 @@ class Labelling(Translation):
         prepared = super().prepare(text)
         return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
+    def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         """Load a split. Raise DataError if an example has too many or too few labels."""
         corpus = super().corpus(config, split, progress)
         tokenizers = Tokenizers(self.source_tokenizer, self.target_tokenizer)

@@ -1,13 +1,14 @@
 """Language model: generates or completes text without a source."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.corpus import build_corpus
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.long_text import LongTextDataset, window_shape
 from seqloom.data.example import Example, Split
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
@@ -26,7 +27,7 @@ class LanguageModel(TokenTask):
         """Convert an input text to a model input. The text becomes the prefix of the output."""
         return ModelInput(None, tuple(self.target_tokenizer.encode(text)))
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
+    def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         """Load a split. Long text is cut into windows; otherwise each line is an example."""
         shape, newline = window_shape(config.data, split), newline_id(self.target_tokenizer)
         if shape is None or newline is None:

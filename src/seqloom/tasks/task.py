@@ -1,6 +1,5 @@
 """`Task` is the interface between a task and training. `ModelInput` is one input of a model."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,12 +9,14 @@ from torch import Tensor
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.frame_store import Frames
 from seqloom.data.example import Split
 from seqloom.data.readers.images import Pixels
+from seqloom.decoding.search import ExcludedTokens
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import LIKELIHOOD, Objective
+from seqloom.text.glossary import RequiredPhrase
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class ModelInput:
     hidden_prefix: number of tokens at the start of the prefix that are not displayed, such as a
                    language tag
     frames:        (S, D) normalised vectors; None if the source is not a sequence of vectors
+    required_phrases: phrases that the output must contain, each as often as it is listed here.
+                   Their word indices refer to the source
+    excluded:      tokens that the output must not contain after its prefix; None if there are none
     """
 
     source: tuple[int, ...] | None
@@ -37,6 +41,8 @@ class ModelInput:
     max_length: int | None = None
     hidden_prefix: int = 0
     frames: Frames | None = None
+    required_phrases: tuple[RequiredPhrase, ...] = ()
+    excluded: ExcludedTokens | None = None
 
     @property
     def source_length(self) -> int:
@@ -57,10 +63,10 @@ class Task(Protocol):
         """
         ...
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
+    def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         """Load the examples of a split.
 
-        progress: called with the number of examples read so far
+        progress: called at intervals while examples are read
         """
         ...
 

@@ -1,6 +1,6 @@
 """Base class of the tasks whose outputs are tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -10,11 +10,12 @@ from torch import Tensor
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
-from seqloom.data.corpus.corpus import CorpusRequest, build_corpus
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.corpus import build_corpus
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.corpus.variants import build_variants
 from seqloom.data.example import Example, Split
+from seqloom.data.preparation.request import CorpusRequest
 from seqloom.metrics.score import Metric, Score
 from seqloom.metrics.sentence_scores import sentence_bleu_scores, sentence_chrf_scores
 from seqloom.models.seq2seq import Model
@@ -89,7 +90,7 @@ class TokenTask:
             self.source_tokenizer.save(folder, "source")
         self.target_tokenizer.save(folder, "target")
 
-    def corpus(self, config: RunConfig, split: Split, progress: Callable[[int], None]) -> Dataset:
+    def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         request = CorpusRequest(
             config.data,
             split,

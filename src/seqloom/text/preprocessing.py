@@ -24,7 +24,8 @@ _DECOMPOSED: dict[Normalization, Literal["NFD", "NFKD"]] = {"nfc": "NFD", "nfkc"
 
 def normalise(text: str, form: Normalization) -> str:
     """Return the text in a Unicode normalisation form, in which characters are composed."""
-    return text if form == "none" else normalize(_COMPOSED[form], text)
+    # ASCII text is the same in every form.
+    return text if form == "none" or text.isascii() else normalize(_COMPOSED[form], text)
 
 
 def decompose(text: str, form: Normalization) -> str:
@@ -129,6 +130,8 @@ class Preprocessing:
 
     def apply(self, text: str) -> str:
         """Return the preprocessed text."""
+        if not self.tags.names and not self.lowercase:
+            return normalise(text, self.normalization)
         return "".join(part for part, _ in self.split(text))
 
     def split(self, text: str) -> Iterator[tuple[str, bool]]:

@@ -1,4 +1,4 @@
-"""Protected spans: parts of a source text that a model cannot translate, such as URLs and emoji.
+"""Protected spans: parts of a source text that a model cannot translate, such as URLs, emoji and tags.
 
 A prediction copies them unchanged from the source to the output.
 """
@@ -29,24 +29,35 @@ _EMOJI = (
     f"(?:{_PICTOGRAPH}{_MODIFIERS}(?:\u200d{_PICTOGRAPH}{_MODIFIERS})*+"
     "|[\U0001f1e6-\U0001f1ff]{1,2}|[0-9#*]\ufe0f?\u20e3|[\U0001f3fb-\U0001f3ff])"
 )
+_PLACEHOLDER = r"""
+    \{\{\s*+[^\s{}]*+\s*+\}\}  # {{0}} {{ name }}
+    | \$?\{[^\s{}]*+\}  # {name} {0:.2f} {} ${name}
+    | (?<![\d%])%(?:\(\w++\)|\d++\$)?[-+#0]*+\d*+(?:\.\d++)?[sdiufxXeEgGc@](?!\w)  # %s %(name)s %1$d %.2f
+    | </?[A-Za-z][\w:.-]*+(?:\s++[\w:.-]++(?:=(?:"[^"<>]*+"|'[^'<>]*+'|[^\s"'<>/]++))?)*+\s*+/?>  # <b> </b> <br/>
+"""
+"""Placeholders of programs, and tags. Possessive quantifiers prevent backtracking."""
+_IS_PLACEHOLDER = re.compile(_PLACEHOLDER, re.VERBOSE)
 _SPANS = re.compile(
     r"""
     (?P<url>(?:https?://|ftp://|www\.)[^\s<>"“”„«»。，、；！？（）「」『』]*[^\s<>"“”„«»。，、；！？（）「」『』.,;:!?'’)\]}…])
     | (?P<email>(?<![\w.+%-])[\w+%-]++(?:\.[\w+%-]++)*+@[\w-]++(?:\.[\w-]++)++)
     """
+    + f"| (?P<placeholder>{_PLACEHOLDER})"
     + f"| (?P<emoji>{_EMOJI}(?:\\s*{_EMOJI})*+)",
     re.VERBOSE,
 )
 _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,]\d+)*")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,\s]+(?=\d)")
 _WORD = re.compile(r"\S+")
+_MASK = "\ufffc"  # object replacement character
 
 
 def find_spans(text: str, tokenizer: Tokenizer | None = None) -> list[Span]:
     """Return the protected spans of a text, in order. They do not overlap.
 
-    These are URLs, e-mail addresses, sequences of emoji, and runs of characters that the vocabulary
-    of the tokenizer does not contain. If such a character is a letter, the span is the whole word.
+    These are URLs, e-mail addresses, placeholders such as {name} and %s, tags such as <b>, sequences
+    of emoji, and runs of characters that the vocabulary of the tokenizer does not contain. If such a
+    character is a letter, the span is the whole word.
 
     tokenizer: the source tokenizer. If it is None, or if its tokens are words, unknown characters
                are not protected.
@@ -165,6 +176,14 @@ class ProtectedText:
     def inner_texts(self) -> list[str]:
         return [self.core[start:end] for start, end in self.inner]
 
+    @property
+    def masked_core(self) -> str:
+        """The core, with every character of its inner spans replaced, except white space."""
+        text = list(self.core)
+        for start, end in self.inner:
+            text[start:end] = [" " if each.isspace() else _MASK for each in text[start:end]]
+        return "".join(text)
+
     def without_inner(self) -> tuple[str, list[int]]:
         """Return the core without its inner spans, and the index in the core of each character."""
         kept: list[int] = []
@@ -247,19 +266,20 @@ class Insertion:
 def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
     """Return the insertion of an inner span after this number of output words.
 
-    A punctuation mark stays attached to the word beside it, as in the source. Other spans are
-    separated from words by spaces.
+    Punctuation marks, placeholders and tags stay attached to the word beside them, as in the source.
+    Other spans are separated from words by spaces.
     """
     start, end = protected.inner[number]
     text = protected.core[start:end]
     is_mark = all(category(character)[0] == "P" for character in text)
+    is_placeholder = _IS_PLACEHOLDER.match(text) is not None
     space_before = protected.core[start - 1 : start].isspace()
     space_after = protected.core[end : end + 1].isspace()
     return Insertion(
         text,
         word,
-        joins_previous=is_mark and space_after and not space_before,
-        joins_next=is_mark and space_before and not space_after,
+        joins_previous=not space_before and (is_placeholder or (is_mark and space_after)),
+        joins_next=space_before and not space_after and (is_placeholder or is_mark),
     )
 
 

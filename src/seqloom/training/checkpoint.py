@@ -2,11 +2,12 @@
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
@@ -16,9 +17,12 @@ from seqloom.runs.folder.integrity import CONFIG, TRAINER, WEIGHTS, checkpoint_s
 from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.fine_tuning.start import OPTIMIZER
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
+from seqloom.training.parallel.agreement import flatten_settings
 from seqloom.training.session import BestScore, Session
 
 AVERAGES = "averages.safetensors"
+SHARDS = "shards"
+"""Folder of a checkpoint that replaces the safetensors files if the model is sharded."""
 
 KEPT_CHECKPOINTS = 2
 """Number of checkpoints on disk. The older one is used if the newest one is damaged."""
@@ -26,6 +30,7 @@ KEPT_CHECKPOINTS = 2
 MAY_CHANGE = (
     "data.folder",
     "data.expected",
+    "data.workers",
     "data.parent.folder",
     "data.parent.dev",
     "data.general",
@@ -38,27 +43,71 @@ MAY_CHANGE = (
     "training.evaluate_every",
     "training.evaluate_examples",
     "training.checkpoint_every",
+    "training.parallel",
+    "training.activation_checkpointing",
+    "training.collective_timeout",
 )
-"""Settings that a resumed run may change: the data folders, the path of the parent, the general dev
-set, settings that only predictions use, durations and intervals."""
+"""Settings that a resumed run may change: the data folders, the number of processes that prepare
+data, the path of the parent, the general dev set, settings that only predictions use, durations and
+intervals, and how ranks share the work."""
 
 
-def save_checkpoint(session: Session) -> None:
-    """Write a checkpoint.
+def save_checkpoint(session: Session, is_final: bool = False) -> None:
+    """Write a checkpoint. All ranks call this.
 
     It contains the weights, the state of optimiser and averager, the position in the training data,
     and the size and digest of the event log.
 
     The folder is written atomically. No random state is saved, because random numbers depend only
-    on seed, step and rank.
+    on seed, step and the index of the batch in the step.
+
+    is_final: True at the end of training. If the model is sharded, every rank writes its own part
+              of a checkpoint. Only the final checkpoint has the ordinary files
     """
+    model, world = session.model, session.world
+    tensors = {
+        WEIGHTS: weights_of(model),
+        OPTIMIZER: optimizer_tensors(session.optimizer, model),
+        AVERAGES: session.averager.tensors(),
+    }
+    is_sharded = session.gradients.is_sharded
+    if is_sharded and not is_final:
+        _save_shards(session, tensors)
+        return
+    if is_sharded:
+        from seqloom.training.parallel.sharding import whole_tensors
+
+        tensors = {name: whole_tensors(group, world) for name, group in tensors.items()}
 
     def write(folder: Path) -> None:
+        for name, group in tensors.items():
+            write_tensors(folder / name, group)
+
+    if world.is_main:
+        _add_checkpoint(session, write)
+
+
+def _save_shards(session: Session, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Write a checkpoint with one file per rank. Rank 0 creates the folder and the other files."""
+    from seqloom.training.parallel.sharding import write_shards
+
+    flat = {f"{name}:{key}": each for name, group in tensors.items() for key, each in group.items()}
+
+    def write(folder: Path) -> None:
+        (folder / SHARDS).mkdir()
+        session.world.broadcast(folder)
+        write_shards(folder / SHARDS, flat)
+
+    if session.world.is_main:
+        _add_checkpoint(session, write)
+    else:
+        write_shards(session.world.broadcast(session.folder) / SHARDS, flat)
+
+
+def _add_checkpoint(session: Session, write_all_tensors: Callable[[Path], None]) -> None:
+    def write(folder: Path) -> None:
         (folder / CONFIG).write_text(format_recipe(session.config), encoding="utf-8")
-        write_tensors(folder / WEIGHTS, weights_of(session.model))
-        moments = optimizer_tensors(session.optimizer, session.model)
-        write_tensors(folder / OPTIMIZER, moments)
-        write_tensors(folder / AVERAGES, session.averager.tensors())
+        write_all_tensors(folder)
         shard, index = session.stream.position
         # These key names of the file format differ from the names in the code: "round" is the
         # shard, "journal" the position in the event log, "progress" the best score.
@@ -75,6 +124,29 @@ def save_checkpoint(session: Session) -> None:
 
     store = checkpoint_store(session.folder)
     store.add(session.step, write, KEPT_CHECKPOINTS, **_environment(session))
+
+
+def _read_tensors(session: Session, checkpoint: Path) -> dict[str, dict[str, Tensor]]:
+    """Read the tensors of a checkpoint by the names of its files, sharded like the model."""
+    names = (WEIGHTS, OPTIMIZER, AVERAGES)
+    if not (checkpoint / SHARDS).is_dir():
+        groups = {name: read_tensors(checkpoint / name) for name in names}
+        if not session.gradients.is_sharded:
+            return groups
+        from seqloom.training.parallel.sharding import shard_like
+
+        return {name: shard_like(session.model, group) for name, group in groups.items()}
+    from seqloom.training.parallel.sharding import read_shards
+
+    flat = read_shards(checkpoint / SHARDS, session.model)
+    return {
+        name: {
+            key.removeprefix(f"{name}:"): each
+            for key, each in flat.items()
+            if key.startswith(f"{name}:")
+        }
+        for name in names
+    }
 
 
 def restore_checkpoint(session: Session) -> list[str]:
@@ -110,11 +182,12 @@ def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
     Returns the size and digest that the event log had when the checkpoint was written.
     """
     record = json.loads((checkpoint / TRAINER).read_bytes())
-    assign_weights(session.model, read_tensors(checkpoint / WEIGHTS), checkpoint)
-    restore_optimizer(session.optimizer, session.model, read_tensors(checkpoint / OPTIMIZER))
+    tensors = _read_tensors(session, checkpoint)
+    assign_weights(session.model, tensors[WEIGHTS], checkpoint)
+    restore_optimizer(session.optimizer, session.model, tensors[OPTIMIZER])
     device = session.world.device
-    averages = read_tensors(checkpoint / AVERAGES)
-    session.averager.restore({name: tensor.to(device) for name, tensor in averages.items()})
+    averages = {name: tensor.to(device) for name, tensor in tensors[AVERAGES].items()}
+    session.averager.restore(averages)
     session.step = record["step"]
     session.stream.position = (record["round"], record["index"])
     session.evaluated = record["evaluated"]
@@ -151,7 +224,7 @@ def _environment(session: Session) -> dict[str, int | str]:
 
 def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
     """Raise a ConfigError if the recipes differ in a setting that is not in `MAY_CHANGE`."""
-    saved_values, new_values = _flatten(saved.model_dump()), _flatten(new.model_dump())
+    saved_values, new_values = (flatten_settings(each.model_dump()) for each in (saved, new))
     differences = [
         f"  {key}: {saved_values.get(key)!r} in the run, {new_values.get(key)!r} now"
         for key in sorted(saved_values.keys() | new_values.keys())
@@ -170,19 +243,3 @@ def _may_change(key: str) -> bool:
     """True if a resumed run may change this setting: `MAY_CHANGE` names the setting itself or a
     section or a list that contains it."""
     return any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in MAY_CHANGE)
-
-
-def _flatten(tree: object, path: str = "") -> dict[str, object]:
-    """Map the path of every setting, such as "training.steps", to its value."""
-    if isinstance(tree, dict):
-        pairs: Sequence[tuple[str, object]] = [
-            (f"{path}.{k}".strip("."), v) for k, v in tree.items()
-        ]
-    elif isinstance(tree, (list, tuple)):
-        pairs = [(f"{path}[{i}]", v) for i, v in enumerate(tree)]
-    else:
-        return {path: tree}
-    flat: dict[str, object] = {}
-    for key, value in pairs:
-        flat |= _flatten(value, key)
-    return flat

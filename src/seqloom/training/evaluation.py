@@ -1,13 +1,16 @@
 """Evaluation on the dev split during training."""
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from seqloom.core.errors import TrainingError
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.example import Example
+from seqloom.models.build import build_model
 from seqloom.runs.evaluation.groups import mean_scores, score_groups
 from seqloom.runs.evaluation.perplexity import corpus_batches, corpus_loss
 from seqloom.runs.folder.integrity import WEIGHTS, weights_store
@@ -18,6 +21,8 @@ from seqloom.tasks.token_task import TokenTask
 from seqloom.training.event_log import Event
 from seqloom.training.session import Session
 from seqloom.training.step import ADVICE, check_weights_are_finite
+
+T = TypeVar("T")
 
 KEPT_WEIGHTS = 1
 """Number of subfolders kept in weights/ of the run folder: one, with the best weights."""
@@ -41,8 +46,10 @@ class DevScores:
 def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
     """Score the model on the dev split and save its weights if they are the best so far.
 
-    check_signals: called before each batch. It may raise an exception to end the evaluation. A
-                   resumed run then repeats the evaluation
+    The ranks share the work, and every rank gets all scores.
+
+    check_signals: called equally often on all ranks. It may raise an exception to end the
+                   evaluation. A resumed run then repeats the evaluation
     """
     check_weights_are_finite(session.model)
     if session.step:  # the start weights of a fine-tuning do not belong to the average
@@ -50,23 +57,35 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
     session.model.eval()
     try:
         with session.averager.applied(session.model):
-            scores = score_dev(session, check_signals)
-            general = _score_general(session, check_signals)
+            scored = _with_whole_model(session)
+            scores = score_dev(scored, check_signals)
+            general = _score_general(scored, check_signals)
             name = session.config.training.stopping.score
             session.best_score = session.best_score.after(
-                session.world.broadcast(scores.values[name]),
-                session.step,
-                name in scores.higher_is_better,
+                scores.values[name], session.step, name in scores.higher_is_better
             )
             is_best = session.best_score.is_best(session.step)
             if is_best and session.world.is_main:
-                _save_weights(session)
+                _save_weights(scored)
     finally:
         session.model.train()
     session.evaluated = session.step
     groups = {"parts": scores.groups} if scores.groups else {}
     data = {**scores.values, "best": is_best, **groups, **general}
     session.log(Event("evaluate", session.step, data))
+
+
+def _with_whole_model(session: Session) -> Session:
+    """Return the session with a model that is not sharded, because searches need whole weights."""
+    if not session.gradients.is_sharded:
+        return session
+    from seqloom.training.parallel.sharding import copy_whole_weights
+
+    scored = copy.copy(session)
+    scored.model = build_model(session.config.model, session.task.signature)
+    scored.model.to(session.world.device).eval()
+    copy_whole_weights(session.model, scored.model)
+    return scored
 
 
 def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
@@ -92,9 +111,8 @@ def _score(
     If the task generates tokens from a source, also decode `examples` with greedy search and score
     the outputs.
     """
-    device, batch_tokens = session.world.device, session.config.training.batch_tokens
-    batches = corpus_batches(dataset, batch_tokens)
-    total, count = corpus_loss(session.model, session.task, batches, device, check_signals)
+    device, world = session.world.device, session.world
+    total, count = dataset_loss(session, dataset, check_signals)
     if not math.isfinite(total):
         raise TrainingError(f"the loss on the dev split is {total}. {ADVICE}")
     values = {"loss": total / count}
@@ -105,10 +123,13 @@ def _score(
     sources = [task.source_text(example) for example in examples]
     if not any(sources):
         return DevScores(values)
+    check_signals()
     predictor = Predictor(session.model, task, device)
     greedy = greedy_config(session.config.decoding)
-    predictions = predictor.predict(sources, greedy, progress=lambda done, of: check_signals())
-    outputs = [best[0].text for best in predictions]
+    # Ranks decode different numbers of batches, so only a single rank can check in between.
+    progress = (lambda done, of: check_signals()) if world.size == 1 else None
+    predictions = predictor.predict(sources[world.rank :: world.size], greedy, progress=progress)
+    outputs = _interleave(world.gather([best[0].text for best in predictions]))
     task = task.with_fast_scores(session.config.training.stopping.score)
     groups = score_groups(task, examples, outputs)
     # With several groups, the score is the mean over the groups. Every group has the same weight,
@@ -120,6 +141,33 @@ def _score(
         frozenset(score.key for score in scores if score.higher_is_better),
         {group.part: {one.key: one.value for one in group.scores} for group in groups},
     )
+
+
+def dataset_loss(
+    session: Session, dataset: Dataset, check_signals: Callable[[], None]
+) -> tuple[float, int]:
+    """Return the sum of the loss over a dataset and the number of targets.
+
+    The batches are dealt to the ranks in turn. Their losses are added in the order of the batches, so
+    the sum does not depend on the number of ranks.
+    """
+    world = session.world
+    losses = []
+    batches = corpus_batches(dataset, session.config.training.batch_tokens)
+    for number, batch in enumerate(batches):
+        if number % world.size == 0:
+            check_signals()
+        if number % world.size == world.rank:
+            losses.append(corpus_loss(session.model, session.task, [batch], world.device))
+    dealt = _interleave(world.gather(losses))
+    return sum(loss for loss, _ in dealt), sum(count for _, count in dealt)
+
+
+def _interleave(lists: Sequence[Sequence[T]]) -> list[T]:
+    """Return the elements of several lists in turn: the first of each, the second of each, …"""
+    return [
+        each[index] for index in range(max(map(len, lists))) for each in lists if index < len(each)
+    ]
 
 
 def _save_weights(session: Session) -> None:

@@ -8,17 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.allocator import set_malloc_thresholds
-from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
 from seqloom.data.batching.mixture import group_shares, groups_of
 from seqloom.runs.device import best_device
 from seqloom.runs.recipe import load_recipe, read_events
 from seqloom.training.checkpoint import save_checkpoint
-from seqloom.training.distributed import World, join_world
+from seqloom.training.distributed import join_world
 from seqloom.training.evaluation import evaluate
 from seqloom.training.event_log import Event, EventCallback
 from seqloom.training.fast.cuda_graphs import CapturedSteps, compile_for_capture
@@ -26,12 +23,14 @@ from seqloom.training.fast.select import uses_cuda_graphs
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import set_learning_rate
 from seqloom.training.out_of_memory import split_on_out_of_memory
+from seqloom.training.parallel.failures import report_failures
 from seqloom.training.progress import ProgressMeter
 from seqloom.training.schedule import learning_rate_factor, uses_minimum_risk
 from seqloom.training.session import Session
-from seqloom.training.setup import lock_folder, open_session
+from seqloom.training.setup import continues_job, lock_folder, open_session
 from seqloom.training.signals import Interrupted, SignalState, catch_signals
 from seqloom.training.step import (
+    SeededBatch,
     StepResult,
     check_step_is_finite,
     check_weights_are_finite,
@@ -87,10 +86,17 @@ def train(
         # derived from the name of the folder.
         folder = folder.resolve()
     with (
-        join_world(best_device()) as world,
+        join_world(best_device(), config.training.collective_timeout) as world,
+        report_failures(world),
         lock_folder(folder) if world.is_main else nullcontext(),
     ):
-        session = open_session(config, folder, resume, world, report)
+        session = open_session(
+            config,
+            folder,
+            world.broadcast(resume or (world.is_main and continues_job(folder))),
+            world,
+            report if world.is_main else lambda event: None,
+        )
         try:
             # Signals are caught only from here on. Before, there is nothing to save.
             with catch_signals() as signals:
@@ -112,9 +118,9 @@ def train(
             session.stream.close()
             session.event_log.close()
     score = session.best_score
-    general = {
-        event["step"]: event["general"] for event in read_events(folder) if "general" in event
-    }
+    # Other machines may not see the folder.
+    events = read_events(folder) if world.is_main else []
+    general = {event["step"]: event["general"] for event in events if "general" in event}
     return Summary(
         folder,
         session.step,
@@ -129,18 +135,22 @@ def train(
 
 def take_step(session: Session) -> StepResult:
     """Read batches, set the random seed and the learning rate, and take one optimiser step."""
-    settings, step = session.config.training, session.step + 1
-    batches = [next(session.stream) for _ in range(settings.accumulate)]
-    _seed_step(settings.seed, step, session.world)
+    settings, step, world = session.config.training, session.step + 1, session.world
+    # The batches of a step are dealt to the ranks in turn. `next` returns the next one of this rank.
+    batches = [
+        SeededBatch(next(session.stream), batch_seed(settings.seed, step, index))
+        for index in range(world.rank, session.batches_per_step, world.size)
+    ]
     factor = learning_rate_factor(settings.schedule, step, settings.steps)
     set_learning_rate(session.optimizer, settings.optimizer.learning_rate * factor)
-    run_step: Callable[[Sequence[Batch]], StepResult] = partial(
+    run_step: Callable[[Sequence[SeededBatch]], StepResult] = partial(
         train_step,
         session.model,
         session.optimizer,
         compute_loss=partial(batch_loss, session, step),
         clip=settings.clip,
-        world=session.world,
+        world=world,
+        gradients=session.gradients,
     )
     if session.captured_steps is not None and not uses_minimum_risk(settings, step):
         run_step = session.captured_steps.step
@@ -177,15 +187,14 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
     settings, step = session.config.training, session.step
 
     def check_signals() -> None:
-        # All ranks evaluate the same batches, so all of them call this function equally often and
-        # stop together.
+        # All ranks call this function equally often, so they stop together.
         if session.world.any(signals.signal is not None):
             raise Interrupted
 
     max_minutes = settings.stopping.max_minutes
     is_last = step >= settings.steps
-    is_out_of_time = session.world.any(
-        max_minutes is not None and progress.seconds() > 60 * max_minutes
+    is_out_of_time = max_minutes is not None and session.world.any(
+        progress.seconds() > 60 * max_minutes
     )
     evaluation_due = is_last or is_out_of_time or step % settings.evaluate_every == 0
     reason = None
@@ -209,14 +218,16 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
         # Log this event before the checkpoint is written, because the checkpoint stores the size of
         # the event log.
         session.log(Event("end", step, data))
-        _save(session, progress)
+        _save(session, progress, is_final=True)
     elif step % settings.checkpoint_every == 0 and session.saved != (step, session.evaluated):
         _save(session, progress)
     return reason
 
 
-def _save(session: Session, progress: ProgressMeter) -> None:
+def _save(session: Session, progress: ProgressMeter, is_final: bool = False) -> None:
     """Write a checkpoint.
+
+    is_final: True at the end of training
 
     Raises a TrainingError if the last loss, the gradient norm or a weight is not finite.
     """
@@ -224,20 +235,21 @@ def _save(session: Session, progress: ProgressMeter) -> None:
         check_step_is_finite(session.model, progress.last)
     check_weights_are_finite(session.model)
     session.seconds = progress.seconds()
-    if session.world.is_main:
-        save_checkpoint(session)
-        session.report(Event("checkpoint", session.step))
+    save_checkpoint(session, is_final)
+    session.report(Event("checkpoint", session.step))
     session.saved = (session.step, session.evaluated)
     session.world.barrier()
 
 
-def _seed_step(seed: int, step: int, world: World) -> None:
-    """Seed torch with a value that depends only on seed, step and rank.
+def batch_seed(seed: int, step: int, index: int) -> int:
+    """Return the number that torch is seeded with before a batch.
 
-    A resumed run therefore draws the same random numbers, and checkpoints need no random state.
+    It depends only on the seed of the recipe, the step, and the index of the batch in the step. A
+    resumed run therefore draws the same random numbers on any number of ranks, and checkpoints need
+    no random state.
     """
-    digest = hashlib.sha256(f"{seed} {step} {world.rank}".encode()).digest()
-    torch.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+    digest = hashlib.sha256(f"{seed} {step} {index}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
 
 
 def _start_data(session: Session) -> dict[str, Any]:
@@ -268,8 +280,7 @@ def _locate_failure(session: Session) -> Iterator[None]:
     try:
         yield
     except TrainingError as error:
-        batches = session.config.training.accumulate * session.world.size
-        examples = session.stream.examples_from(position, batches)
+        examples = session.stream.examples_from(position, session.batches_per_step)
         listed = ", ".join(str(example) for example in examples[:MAX_LISTED_EXAMPLES])
         more = len(examples) - MAX_LISTED_EXAMPLES
         raise TrainingError(

@@ -8,48 +8,69 @@ from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import TrainingError
 from seqloom.training.event_log import Event
 from seqloom.training.session import Session
-from seqloom.training.step import StepResult
+from seqloom.training.step import SeededBatch, StepOutOfMemory, StepResult
+
+NO_LIMIT = 2**62
+"""Maximum number of tokens that a rank with enough memory asks for."""
 
 
 def split_on_out_of_memory(
-    step: Callable[[Sequence[Batch]], StepResult], batches: Sequence[Batch], session: Session
+    step: Callable[[Sequence[SeededBatch]], StepResult],
+    batches: Sequence[SeededBatch],
+    session: Session,
 ) -> StepResult:
     """Run a step. After an out-of-memory error, halve the largest batches and try again.
 
     A step divides every loss by the number of targets in all batches, so splitting a batch does not
-    change the gradient.
+    change the gradient. All ranks repeat the step with the same maximum size.
     """
     parts = [part for batch in batches for part in _split(batch, session.max_part_tokens)]
     while True:
         try:
             return step(parts)
         except torch.OutOfMemoryError as error:
-            session.optimizer.zero_grad(set_to_none=True)
-            torch.cuda.empty_cache()
-            largest = max(parts, key=_tokens)
-            if largest.size == 1:
+            is_own, message = getattr(error, "is_own", True), str(error).partition("\n")[0]
+            if session.world.size > 1 and not isinstance(error, StepOutOfMemory):
                 raise TrainingError(
-                    f"a single row does not fit into the memory of {session.world.device} "
-                    f"({_shape(largest)}): {str(error).splitlines()[0]}. Make the model smaller, or "
-                    "drop long examples with data.filter"
+                    f"{session.world.device} ran out of memory after the backward pass: {message}. "
+                    "Reduce training.batch_tokens, then continue with --resume"
                 ) from error
-            session.max_part_tokens = _tokens(largest) // 2
-            settings = session.config.training
-            text = (
-                f"out of memory on {session.world.device} with {_shape(largest)}: batches of this "
-                "size are now split in halves, with the same gradient. To avoid the retry, set "
-                f"training.batch_tokens = {settings.batch_tokens // 2} and "
-                f"training.accumulate = {settings.accumulate * 2}"
+        # The exception is released here. Its traceback references tensors.
+        session.optimizer.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()
+        largest = max((part.batch for part in parts), key=_tokens)
+        if is_own and largest.size == 1:
+            raise TrainingError(
+                f"a single row does not fit into the memory of {session.world.device} "
+                f"({_shape(largest)}): {message}. Make the model smaller, or drop long examples with "
+                "data.filter"
             )
-            session.log(Event("note", session.step, {"text": text}))
-            parts = [half for part in parts for half in _split(part, session.max_part_tokens)]
+        limit = _tokens(largest) // 2 if is_own else NO_LIMIT
+        session.max_part_tokens = session.world.min(limit)
+        where = f"{session.world.device} with {_shape(largest)}" if is_own else "another rank"
+        text = (
+            f"out of memory on {where}: batches of this size are now split in halves, with the same "
+            "gradient. To avoid the retry, set "
+            f"training.batch_tokens = {session.config.training.batch_tokens // 2} and "
+            f"training.accumulate = {session.batches_per_step * 2}"
+        )
+        session.log(Event("note", session.step, {"text": text}))
+        parts = [half for part in parts for half in _split(part, session.max_part_tokens)]
 
 
-def _split(batch: Batch, max_tokens: int | None) -> list[Batch]:
-    """Halve a batch until each part has at most `max_tokens` tokens or a single row."""
+def _split(part: SeededBatch, max_tokens: int | None) -> list[SeededBatch]:
+    """Halve a batch until each part has at most `max_tokens` tokens or a single row.
+
+    Only the first part has a seed. The random numbers of the others continue those of the first.
+    """
+    batch = part.batch
     if max_tokens is None or _tokens(batch) <= max_tokens or batch.size == 1:
-        return [batch]
-    return [part for half in batch.halves() for part in _split(half, max_tokens)]
+        return [part]
+    first, second = batch.halves()
+    return [
+        *_split(SeededBatch(first, part.seed), max_tokens),
+        *_split(SeededBatch(second), max_tokens),
+    ]
 
 
 def _tokens(batch: Batch) -> int:

@@ -16,6 +16,8 @@ from seqloom.training.distributed import World
 from seqloom.training.event_log import Event, EventCallback, EventLog
 from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.fast.select import Precision
+from seqloom.training.parallel.gradients import GradientSum
+from seqloom.training.step import SINGLE_MODEL
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,13 @@ class Session:
     precision: Precision
     event_log: EventLog
     report: EventCallback
+    gradients: GradientSum = SINGLE_MODEL
+    """Computes gradients and adds them up over ranks."""
+
+    @property
+    def batches_per_step(self) -> int:
+        """Number of batches in a step, on all ranks together."""
+        return self.config.training.accumulate or 1
 
     def log(self, event: Event) -> None:
         """Write an event to the event log and report it."""

@@ -4,18 +4,23 @@ Checks the folder, loads the data, builds model and optimiser, and restores the 
 resumed run.
 """
 
+import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from seqloom.config.loading.toml import format_recipe
+from seqloom.config.schema.corpora import HoldOutConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.text import SubwordsConfig
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
+from seqloom.core.launch import job_name, restarts
 from seqloom.core.locks import lock_or_fail
 from seqloom.core.storage import (
     read_manifest,
@@ -24,11 +29,13 @@ from seqloom.core.storage import (
     replace_listed_file,
 )
 from seqloom.data.batching.layout import BatchLayout
+from seqloom.data.batching.planning import size_chunks
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.checks.sentences import resolve_sentence_splitting
-from seqloom.data.corpus.dataset import Dataset
+from seqloom.data.corpus.corpus import Corpus
+from seqloom.data.corpus.dataset import Dataset, ReadingProgress
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
@@ -55,7 +62,14 @@ from seqloom.training.fast.select import (
 from seqloom.training.fine_tuning.freezing import freeze
 from seqloom.training.fine_tuning.start import Start, check_same_start, load_start, start_facts
 from seqloom.training.optimizer import build_optimizer, restore_optimizer
+from seqloom.training.parallel.agreement import check_equal_facts, check_equal_settings
+from seqloom.training.parallel.gradients import (
+    GradientSum,
+    Replicas,
+    checkpoint_activations,
+)
 from seqloom.training.session import GeneralDevSet, Session
+from seqloom.training.step import SINGLE_MODEL
 
 
 @contextmanager
@@ -79,17 +93,20 @@ def open_session(
 
     Data, vocabulary and model are checked before the folder is created.
     """
+    check_equal_settings(config, world)
     if world.is_main:
         _check_folder(config, folder, resume)
         if warning := check_expected_files(config.data):
             report(Event("note", 0, {"text": warning}))
     world.barrier()
+    config = _resolve_batches_per_step(config, folder, resume, world)
     start = _load_start(config, folder, resume)
     task = _build_task(config, folder, resume, start)
     train = _load_corpus(config, task, "train", report)
     dev = _load_corpus(config, task, "dev", report)
     general = _load_general(config, task, report, world.is_main)
     config = _resolve_splitting(config, folder, resume)
+    check_equal_facts({"training data (digest)": train.digest}, world)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
     if start is not None:
@@ -102,12 +119,18 @@ def open_session(
     _check_lengths(layout, model, train, dev, general)
     if world.is_main:
         facts = {"corpus": train.digest, "batching": batching, **start_facts(start)}
+        if (job := job_name()) is not None:
+            facts["job"] = job
         _prepare_folder(config, folder, resume, task, facts)
     world.barrier()
+    _check_shared_folder(folder, world)
     # A resumed run keeps the batch layout of its first start, which is stored in the manifest. If
     # the manifest has no such entry, the run used padding.
     batching = read_manifest(folder).get("batching", "padded")
     model.to(world.device)
+    if config.training.activation_checkpointing:
+        checkpoint_activations(model)
+    gradients = _build_gradients(config, model, world)
     session = Session(
         model=model,
         optimizer=build_optimizer(
@@ -119,17 +142,21 @@ def open_session(
         folder=folder,
         task=task,
         dev=dev,
-        dev_examples=_read_dev_examples(config),
+        dev_examples=_read_dev_examples(config, train),
         general=general,
         world=world,
-        precision=choose_precision(config.training, task.signature.target, world.device),
+        # On a CPU, each rank measures speeds, so the ranks could choose differently.
+        precision=world.broadcast(
+            choose_precision(config.training, task.signature.target, world.device)
+        ),
         event_log=EventLog(folder / EVENT_LOG),
         report=report,
+        gradients=gradients,
     )
     if config.training.start is not None:
         session.evaluated = -1
     if start is not None and start.moments:
-        restore_optimizer(session.optimizer, model, start.optimizer_tensors(model))
+        _restore_moments(session, start.optimizer_tensors(model))
     if resume:
         _resume(session)
     elif world.is_main:
@@ -137,6 +164,88 @@ def open_session(
         for text in notes:
             session.log(Event("note", session.step, {"text": text}))
     return session
+
+
+def continues_job(folder: Path) -> bool:
+    """True if torchrun has restarted a job that had created this run folder."""
+    if not restarts() or not is_run(folder):
+        return False
+    return read_manifest(folder).get("job") == job_name()
+
+
+def _resolve_batches_per_step(
+    config: RunConfig, folder: Path, resume: bool, world: World
+) -> RunConfig:
+    """Set training.accumulate, if the recipe does not, to one batch per rank. A resumed run keeps
+    its number. A recipe without this setting means one batch if it was started on one rank."""
+    batches = config.training.accumulate
+    if batches is None and resume:
+        batches = read_setup(folder)[0].training.accumulate or 1
+    if batches is None:
+        batches = world.size
+    if batches % world.size:
+        raise ConfigError(
+            f"training.accumulate: the number of batches per step is {batches}, which cannot be dealt "
+            f"equally to {world.size} ranks. Start a number of ranks that divides {batches}, or train "
+            f"a new run with training.accumulate = {-(-batches // world.size) * world.size}"
+        )
+    return config if batches == 1 else _with_batches_per_step(config, batches)
+
+
+def _with_batches_per_step(config: RunConfig, batches: int | None) -> RunConfig:
+    training = config.training.model_copy(update={"accumulate": batches})
+    return config.model_copy(update={"training": training})
+
+
+def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientSum:
+    """Prepare the model for training on the ranks of this job."""
+    if not world.has_group:
+        return SINGLE_MODEL
+    if config.training.parallel == "fsdp":
+        from seqloom.training.parallel.sharding import Shards
+
+        return Shards(model, world)
+    return Replicas(model, may_vary=config.model.has_extensions)
+
+
+def _restore_moments(session: Session, moments: dict[str, Tensor]) -> None:
+    """Continue with the optimiser state of a parent."""
+    if session.gradients.is_sharded:
+        from seqloom.training.parallel.sharding import shard_like
+
+        moments = shard_like(session.model, moments)
+    restore_optimizer(session.optimizer, session.model, moments)
+
+
+def _check_shared_folder(folder: Path, world: World) -> None:
+    """Raise a ConfigError if a rank does not see the run folder that rank 0 has created."""
+    hosts = world.gather((platform.node(), is_run(folder)))
+    blind = sorted({host for host, sees_run in hosts if not sees_run})
+    if blind:
+        raise ConfigError(
+            f"{folder.resolve()}: rank 0 has created this run folder on {hosts[0][0]}, but it is not "
+            f"visible on {', '.join(blind)}. Choose a --run folder on a file system that all machines "
+            "share"
+        )
+
+
+def prepare_data(config: RunConfig, report: EventCallback) -> dict[Split, Corpus]:
+    """Learn the vocabularies of a new run and tokenise its data. `open_session` finds the result in
+    the cache.
+
+    Returns the prepared splits. A forecasting model has none, because its data needs no preparation.
+    """
+    start = None if config.training.start is None else load_start(config, config.training.start)
+    task = learn_task(config) if start is None else start.task
+    prepared: dict[Split, Corpus] = {}
+    splits: tuple[Split, ...] = ("train", "dev")
+    for split in splits:
+        dataset = _load_corpus(config, task, split, report)
+        if isinstance(dataset, LongTextDataset):
+            dataset = dataset.corpus
+        if isinstance(dataset, Corpus):
+            prepared[split] = dataset
+    return prepared
 
 
 def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConfig:
@@ -277,7 +386,10 @@ def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
         raise ConfigError(f"{folder}: is not empty and not a run. Choose another --run")
     if resume:
         remove_leftovers(folder)
-        check_same_recipe(read_setup(folder)[0], config, folder)
+        saved = read_setup(folder)[0]
+        if config.training.accumulate is None:
+            config = _with_batches_per_step(config, saved.training.accumulate)
+        check_same_recipe(saved, config, folder)
 
 
 def _prepare_folder(
@@ -305,22 +417,26 @@ def _prepare_folder(
 
 
 def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Dataset:
-    def progress(examples: int) -> None:
-        report(Event("tokenise", 0, {"split": split, "examples": examples}))
+    def progress(reading: ReadingProgress) -> None:
+        report(Event("tokenise", 0, {"split": split, **asdict(reading)}))
 
     return task.corpus(config, split, progress)
 
 
-def _read_dev_examples(config: RunConfig) -> list[Example]:
+def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[Example]:
     """Return the dev examples that every evaluation decodes.
 
     These are the first `training.evaluate_examples` examples of the dev split. If the split has
     several groups, such as language pairs, the examples are taken from the groups in turn. The list
     is empty for a forecasting model.
+
+    train: the training split. If the dev split is held out of it, its files need not be read again
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only
-    examples = read_split(config.data, "dev")
+    is_held_out = all(isinstance(corpus, HoldOutConfig) for corpus in config.data.dev)
+    held_out = train.held_out("dev") if is_held_out and isinstance(train, Corpus) else None
+    examples = read_split(config.data, "dev") if held_out is None else held_out
     if config.data.merge_references:
         examples = iter(merge_references(examples))
     return first_of_each_group(examples, config.training.evaluate_examples)
@@ -365,7 +481,7 @@ def _beyond_positions(
         if lengths is None or not limits:
             continue
         limit = min(limits.values())
-        count = int((lengths + 1 > limit).sum())
+        count = sum(int((sizes > limit).sum()) for sizes in size_chunks(None, lengths))
         if count:
             if isinstance(corpus, LongTextDataset):
                 remedy = f"set data.{split}.length = {limit}"

@@ -5,7 +5,8 @@ The module fast/cuda_graphs.py has the same step for CUDA graphs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +15,12 @@ from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
 from seqloom.training.distributed import World
 from seqloom.training.fine_tuning.freezing import trainable_parameters
+from seqloom.training.parallel.gradients import GradientSum, SingleModel
 
 LossFunction = Callable[[Batch], Tensor]
 """Maps a batch to the sum (not the mean) of the loss over its targets."""
+
+SINGLE_MODEL = SingleModel()
 
 ADVICE = (
     "Lower training.optimizer.learning_rate, lengthen the warm-up, or set training.clip; "
@@ -38,35 +42,93 @@ class StepResult:
     norm: Tensor
 
 
+@dataclass(frozen=True)
+class SeededBatch:
+    """A batch of a step, or a part of one.
+
+    seed: torch is seeded with this number before the forward pass. None: the random numbers of the
+          previous part continue. Default: None
+    """
+
+    batch: Batch
+    seed: int | None = None
+
+    def seed_torch(self) -> None:
+        """Seed torch, if this is not a later part of a batch."""
+        if self.seed is not None:
+            torch.manual_seed(self.seed)
+
+
+class StepOutOfMemory(torch.OutOfMemoryError):
+    """A step ran out of memory on a rank before it changed a weight. Raised on every rank.
+
+    is_own: True on a rank that ran out of memory
+    """
+
+    def __init__(self, message: str | None) -> None:
+        super().__init__(message or "another rank ran out of memory")
+        self.is_own = message is not None
+
+
 def train_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    batches: Sequence[Batch],
+    batches: Sequence[SeededBatch],
     compute_loss: LossFunction,
     clip: float | None,
     world: World,
+    gradients: GradientSum = SINGLE_MODEL,
 ) -> StepResult:
     """Update the weights once, by the gradient of the mean loss per target.
 
     The loss of each batch is divided by the number of targets in all batches on all ranks. The
     gradient therefore does not depend on how examples are distributed over batches and ranks.
+
+    gradients: computes gradients and adds them up over ranks. Default: there is only one rank
     """
     optimizer.zero_grad(set_to_none=True)
-    targets = round(world.sum(sum(batch.num_targets for batch in batches)))
     total = torch.zeros((), device=world.device)
-    for batch in [batch.to(world.device) for batch in batches]:
-        loss = compute_loss(batch) / targets
-        loss.backward()
-        total += loss.detach()
+    wait_for_targets = world.start_sum(sum(each.batch.num_targets for each in batches))
+    gradients.begin()
+    out_of_memory = None
+    try:
+        moved = [replace(each, batch=each.batch.to(world.device)) for each in batches]
+        for number, each in enumerate(moved, 1):
+            each.seed_torch()
+            loss_share = partial(_loss_share, compute_loss, each.batch, wait_for_targets)
+            total += gradients.add_gradient(loss_share, is_last=number == len(moved))
+    except torch.OutOfMemoryError as error:
+        # Keep only the message, because the traceback references tensors.
+        out_of_memory = str(error)
+    if out_of_memory is not None:
+        optimizer.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()
+        gradients.abandon()
+    if world.any(out_of_memory is not None):
+        gradients.reset()
+        raise StepOutOfMemory(out_of_memory)
     world.all_reduce_(total)
-    trained = trainable_parameters(model)
-    world.all_reduce_gradients(trained)
-    norm = nn.utils.clip_grad_norm_(trained, float("inf") if clip is None else clip)
-    result = StepResult(total, targets, norm)
+    norm = clip_gradients(trainable_parameters(model), clip)
+    result = StepResult(total, wait_for_targets(), norm)
     if world.device.type == "cpu":  # on a GPU, reading the value would wait for the device
         check_step_is_finite(model, result)
     optimizer.step()
     return result
+
+
+def _loss_share(
+    compute_loss: LossFunction, batch: Batch, wait_for_targets: Callable[[], int]
+) -> Tensor:
+    """Return the loss of a batch, divided by the number of targets of the step: ()"""
+    # The number of targets on all ranks is needed only after the forward pass.
+    return compute_loss(batch) / wait_for_targets()
+
+
+def clip_gradients(parameters: list[nn.Parameter], clip: float | None) -> Tensor:
+    """Scale gradients to a norm of at most `clip`. Returns the norm before that: ()"""
+    norm = nn.utils.clip_grad_norm_(parameters, float("inf") if clip is None else clip)
+    # The norm of sharded gradients (torch.distributed.tensor.DTensor) is sharded, too.
+    return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
 
 
 def check_step_is_finite(model: nn.Module, result: StepResult) -> None:
@@ -90,9 +152,12 @@ def check_weights_are_finite(model: nn.Module) -> None:
 def first_non_finite(tensors: Mapping[str, Tensor | None]) -> str | None:
     """Return the name of the first tensor that contains an infinity or a NaN.
 
-    Returns None if all values are finite.
+    Returns None if all values are finite. Of a sharded tensor, only the shard of this rank is read.
     """
     for name, tensor in tensors.items():
-        if tensor is not None and not torch.isfinite(tensor).all():
+        if tensor is None:
+            continue
+        local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+        if not torch.isfinite(local).all():
             return name
     return None

@@ -27,9 +27,7 @@ def trace_transformer(decoder: TransformerDecoder, trace: StepTrace) -> Tensor:
         if number == trace.layer:
             stream = _trace_layer(layer, stream, trace)
             continue
-        cross = layer.cross_attention
-        memory = None if cross is None else cross.project_keys_values(trace.memory.states)
-        stream = layer(stream, memory, trace.source_mask)
+        stream = layer(stream, trace.memory.states, trace.source_mask)
     above = len(decoder.layers) - 1 - trace.layer
     last = "x‴" if above == 0 else f"x‴ after {above} more layer{'s' if above > 1 else ''}"
     has_norm = not isinstance(decoder.norm, torch.nn.Identity)

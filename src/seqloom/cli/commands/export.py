@@ -12,16 +12,21 @@ from seqloom.cli.output import print_message
 def export(
     run_folder: RunFolder,
     to: Annotated[
-        Literal["huggingface", "ctranslate2"],
+        Literal["huggingface", "ctranslate2", "argos"],
         typer.Option(
             "--to",
             metavar="FORMAT",
-            help="Format: huggingface (a Marian model for transformers) or ctranslate2.",
+            help="Format: huggingface (a Marian model for transformers), ctranslate2, or argos (a "
+            "package for Argos Translate and LibreTranslate).",
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="FOLDER", help="Folder to write. It must not exist."),
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="Folder to write, or the file NAME.argosmodel for argos. It must not exist.",
+        ),
     ],
     licence: Annotated[
         str | None,
@@ -31,16 +36,32 @@ def export(
             help="Licence of the model, for its model card, for example apache-2.0.",
         ),
     ] = None,
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            "--languages",
+            metavar="SOURCE:TARGET",
+            help="For argos: codes of the two languages, for example de:en.",
+        ),
+    ] = None,
 ) -> None:
     """Export a translation run to the format of another toolkit, with a model card.
 
-    Before the folder appears, the command loads the exported model and compares it with the run:
+    Before the folder or file appears, the command loads the exported model and compares it with the run:
     tokens, logits and outputs. If the format cannot express the run, the command lists all reasons.
     Runs of the preset "exportable" can be exported to every format.
     """
+    if (to == "argos") != (languages is not None):
+        raise typer.BadParameter("--languages is required for argos, and only possible there.")
+
+    from seqloom.interop.argos_export import export_argos, parse_languages
     from seqloom.interop.exporter import export_run
     from seqloom.runs.run import load
 
-    verified = export_run(load(run_folder, engine="torch"), to, out, licence)
+    if to == "argos":
+        pair = parse_languages(languages or "")
+        verified = export_argos(load(run_folder, engine="torch"), out, pair, licence)
+    else:
+        verified = export_run(load(run_folder, engine="torch"), to, out, licence)
     print_message(verified)
     print_message(f"wrote {out}")

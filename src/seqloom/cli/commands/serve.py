@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import MutableMapping
+import os
+import sys
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from seqloom.cli.options import Engine, existing_runs
-from seqloom.cli.output import print_message
+from seqloom.cli.output import is_quiet, print_error, print_message, print_warning, set_quiet
 from seqloom.cli.parameters.completion import complete_run
+from seqloom.cli.parameters.global_options import THREADS_VARIABLE
+from seqloom.core.errors import SeqloomError
 from seqloom.core.extras import import_optional
 
 if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
+
+    from seqloom.config.schema.names import EngineKind
+    from seqloom.serving.http.options import HttpOptions
+    from seqloom.serving.server.api_keys import ApiKeys
     from seqloom.serving.server.lifecycle import Address
+    from seqloom.serving.server.limits import Limits
     from seqloom.serving.server.loading import LoadedApp
+
+MAX_PORT = 65535
 
 
 def serve(
@@ -72,9 +85,19 @@ def serve(
             metavar="PORT",
             min=1,
             max=65535,
-            help="Port of the Prometheus metrics on 127.0.0.1. Default: no metrics.",
+            help="Port of the Prometheus metrics on 127.0.0.1. With --workers N, worker I has the "
+            "port PORT + I - 1. Default: no metrics.",
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of server processes on one port. Each has a copy of the runs and an equal "
+            "share of the cores, or one GPU if there are several.",
+        ),
+    ] = 1,
     root_path: Annotated[
         str,
         typer.Option(
@@ -120,64 +143,153 @@ def serve(
     # runs are loaded.
     gc.disable()
 
+    from seqloom.serving.http.options import HttpOptions
+    from seqloom.serving.server.api_keys import ApiKeys
+    from seqloom.serving.server.lifecycle import find_free_address
+    from seqloom.serving.server.limits import parse_limits
+
+    options = ServerOptions(
+        run_folders,
+        find_free_address(host, port),
+        engine,
+        languages or [],
+        ApiKeys() if keys is None else ApiKeys.read(keys),
+        parse_limits(limits or []),
+        metrics_port,
+        is_quiet(),
+        HttpOptions.parse(
+            host, allowed_hosts or [], allowed_origins or [], frame_ancestors or [], root_path
+        ),
+        access_log,
+    )
+    if workers == 1:
+        _serve(options, metrics_port, lambda loaded: _print_runs(loaded, options.address))
+    else:
+        _check_metrics_ports(metrics_port, workers)
+        _serve_with_workers(options, workers)
+    print_message("stopped")
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """The options of the command, checked. The supervisor sends them to its workers."""
+
+    run_folders: list[Path]
+    address: Address
+    engine: EngineKind | None
+    languages: list[str]
+    keys: ApiKeys
+    limits: Limits
+    metrics_port: int | None
+    quiet: bool
+    http: HttpOptions
+    access_log: bool
+
+    def __call__(self, index: int, listens_while_loading: bool, ready: Event) -> None:
+        """Run a worker of the supervisor."""
+        gc.disable()  # for the same reason as in `serve`
+        set_quiet(self.quiet or index > 0)
+
+        def on_ready(loaded: LoadedApp) -> None:
+            if listens_while_loading:
+                _print_loaded(loaded)
+            ready.set()
+
+        port = None if self.metrics_port is None else self.metrics_port + index
+        try:
+            _serve(self, port, on_ready, index, listens_while_loading=listens_while_loading)
+        except SeqloomError as error:
+            print_error(error)
+            sys.exit(error.exit_code)
+
+
+def _serve_with_workers(options: ServerOptions, workers: int) -> None:
+    """Run the supervisor until a stop signal arrives."""
+    from seqloom.serving.server.supervisor import Supervisor, SupervisorCallbacks
+
+    os.environ.setdefault(THREADS_VARIABLE, str(max(1, (os.cpu_count() or 1) // workers)))
+    callbacks = SupervisorCallbacks(
+        ready=lambda: print_message(
+            f"open {options.address}  ({workers} workers; stop with Ctrl+C)"
+        ),
+        restarted=lambda index, code: print_warning(
+            f"worker {index + 1} ended with exit code {code}. A new one is being started."
+        ),
+    )
+    if exit_code := Supervisor(options, workers, callbacks).run():
+        raise typer.Exit(exit_code)
+
+
+def _check_metrics_ports(port: int | None, workers: int) -> None:
+    if port is not None and port + workers - 1 > MAX_PORT:
+        raise typer.BadParameter(
+            f"--metrics-port {port}: {workers} workers need the ports up to {port + workers - 1}. "
+            f"Choose a port of at most {MAX_PORT - workers + 1}."
+        )
+
+
+def _serve(
+    options: ServerOptions,
+    metrics_port: int | None,
+    on_ready: Callable[[LoadedApp], None],
+    index: int = 0,
+    *,
+    listens_while_loading: bool = True,
+) -> None:
+    """Run one server process until a stop signal arrives.
+
+    index: the index of the worker, which selects its GPU
+    """
     import logging
 
     from seqloom.serving.http.access_log import log_request
-    from seqloom.serving.http.options import HttpOptions
     from seqloom.serving.server.admission import AdmissionControl
-    from seqloom.serving.server.api_keys import ApiKeys
-    from seqloom.serving.server.lifecycle import ServerCallbacks, find_free_address, run_server
-    from seqloom.serving.server.limits import parse_limits
+    from seqloom.serving.server.lifecycle import ServerCallbacks, run_server
     from seqloom.serving.server.monitoring import Monitoring
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    if access_log:
+    if options.access_log:
         _enable_access_log()
-    options = HttpOptions.parse(
-        host, allowed_hosts or [], allowed_origins or [], frame_ancestors or [], root_path
-    )
-    request_limits = parse_limits(limits or [])
-    api_keys = ApiKeys() if keys is None else ApiKeys.read(keys)
-    address = find_free_address(host, port)
-    admission, monitoring = AdmissionControl(request_limits), Monitoring()
+    admission, monitoring = AdmissionControl(options.limits), Monitoring()
     monitoring.watch_admission(admission)
     stop_metrics = None if metrics_port is None else monitoring.start_server(metrics_port)
 
     def load() -> LoadedApp:
-        from seqloom.serving.server.loading import load_app  # imports torch
+        from seqloom.serving.server.loading import load_app, select_gpu  # imports torch
 
+        select_gpu(index)
         return load_app(
-            run_folders,
-            engine,
-            languages or [],
-            limits=request_limits,
+            options.run_folders,
+            options.engine,
+            options.languages,
+            limits=options.limits,
             admission=admission,
-            keys=api_keys,
+            keys=options.keys,
             monitoring=monitoring,
-            root_path=options.root_path,
+            root_path=options.http.root_path,
         )
 
     def observe_request(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
         monitoring.observe_request(scope, status, seconds)
         log_request(scope, status, seconds)
 
-    names = ", ".join(folder.name for folder in run_folders)
+    names = ", ".join(folder.name for folder in options.run_folders)
     run_server(
-        address,
+        options.address,
         load,
-        limits=request_limits,
+        limits=options.limits,
         admission=admission,
         observe_request=observe_request,
         callbacks=ServerCallbacks(
-            listening=lambda: print_message(f"{address}: loading {names} …"),
-            ready=lambda loaded: _print_runs(loaded, address),
+            listening=lambda: print_message(f"{options.address}: loading {names} …"),
+            ready=on_ready,
             stopped_while_loading=_exit_while_loading,
         ),
-        options=options,
+        options=options.http,
+        listens_while_loading=listens_while_loading,
     )
     if stop_metrics is not None:
         stop_metrics()
-    print_message("stopped")
 
 
 def _enable_access_log() -> None:
@@ -194,13 +306,16 @@ def _enable_access_log() -> None:
 
 def _exit_while_loading() -> NoReturn:
     """Exit at once, without waiting for the thread that loads the runs."""
-    import os
-
     print_message("stopped")
     os._exit(0)
 
 
 def _print_runs(loaded: LoadedApp, address: Address) -> None:
+    _print_loaded(loaded)
+    print_message(f"open {address}  (stop with Ctrl+C)")
+
+
+def _print_loaded(loaded: LoadedApp) -> None:
     for run in loaded.service.catalogue.runs:
         pairs = ", ".join(map(str, run.pairs))
         languages = f" ({pairs})" if pairs else ""
@@ -208,4 +323,3 @@ def _print_runs(loaded: LoadedApp, address: Address) -> None:
             f"{run.name}: {run.kind}{languages}, {run.parameters:,} parameters, "
             f"{run.memory / 2**20:.1f} MiB, {run.engine}"
         )
-    print_message(f"open {address}  (stop with Ctrl+C)")

@@ -1,5 +1,7 @@
 """seqloom train"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +15,22 @@ from seqloom.cli.process.interrupts import (
     training_interrupted,
 )
 from seqloom.cli.recipe_settings import resolve_recipe
-from seqloom.core.errors import ConfigError
+from seqloom.core.errors import ConfigError, PeerError, SeqloomError
+from seqloom.core.launch import is_main_rank, local_rank, restarts
+
+
+@contextmanager
+def _printed_once_per_machine() -> Iterator[None]:
+    """A context in which an error is raised as a PeerError on all but the first rank of a machine.
+
+    The ranks of a machine read the same files, so they have the same error.
+    """
+    try:
+        yield
+    except SeqloomError as error:
+        if local_rank() > 0:
+            raise PeerError(str(error)) from error
+        raise
 
 
 def train(
@@ -50,25 +67,30 @@ def train(
     set_interruption_message(
         lambda: f"Interrupted before training. To start again, run: {current_command()}"
     )
-    if continue_optimizer:
-        if parent is None:
-            raise ConfigError("--continue-optimizer needs a run to continue from: add --from RUN")
-        settings = ["training.start.optimizer=continued", *(settings or ())]
-    config = resolve_recipe(recipe, settings, parent).config
-    is_run = (Path(recipe) / "config.toml").is_file()
-    folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
-    if not resume and (folder / "config.toml").exists():
-        raise ConfigError(
-            f"{folder}: already contains a run. Continue it with `seqloom train {folder} "
-            "--resume`, or choose another folder with --run."
-        )
+    with _printed_once_per_machine():
+        if continue_optimizer:
+            if parent is None:
+                raise ConfigError(
+                    "--continue-optimizer needs a run to continue from: add --from RUN"
+                )
+            settings = ["training.start.optimizer=continued", *(settings or ())]
+        config = resolve_recipe(recipe, settings, parent).config
+        is_run = (Path(recipe) / "config.toml").is_file()
+        folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
+        # A job that torchrun has restarted may resume its run. `run_training` decides that.
+        if not resume and not restarts() and (folder / "config.toml").exists():
+            raise ConfigError(
+                f"{folder}: already contains a run. Continue it with `seqloom train {folder} "
+                "--resume`, or choose another folder with --run."
+            )
     set_interruption_message(lambda: training_interrupted(folder, current_command()))
 
     from seqloom.cli.training_display import exit_code, summary_lines, training_display
     from seqloom.training.loop import train as run_training
 
-    with training_display(progress) as report:
+    with training_display(progress if is_main_rank() else "none") as report:
         summary = run_training(config, folder, resume=resume, report=report)
-    for line in summary_lines(config, summary):
-        print_message(line)
+    if is_main_rank():
+        for line in summary_lines(config, summary):
+            print_message(line)
     raise typer.Exit(exit_code(summary))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,12 +13,19 @@ from seqloom.cli.options import (
     BeamWidth,
     Engine,
     EnsembleMembers,
+    GlossaryFile,
     Json,
     RunFolder,
     TargetLanguage,
 )
-from seqloom.cli.output import format_json, print_message, print_warning
+from seqloom.cli.output import print_message, print_warning
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.process.many_files import (
+    ONE_SHARD,
+    ManyFiles,
+    check_many_files_options,
+    translate_many_files,
+)
 from seqloom.cli.process.progress import count_lines, portion_progress, progress_bar
 from seqloom.cli.process.resumable_output import (
     OutputFile,
@@ -30,12 +36,8 @@ from seqloom.cli.process.resumable_output import (
     output_request,
 )
 
-if TYPE_CHECKING:
-    from seqloom.runs.options import Probabilities
-    from seqloom.runs.prediction import Prediction
-
-MAX_LISTED_LINES = 5
-"""Maximum number of line numbers in the warning about truncated outputs."""
+MANY_FILES = "Many files"
+"""Panel of the help with the options of --input."""
 
 
 def translate(
@@ -98,13 +100,14 @@ def translate(
             "Default: copy if the run was trained on sentences.",
         ),
     ] = None,
+    glossary: GlossaryFile = None,
     output: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Write to this file instead of standard output. Until it is complete, its name is "
             "FILE.partial. If the command is interrupted, the same command continues it, unless "
-            "the input is standard input.",
+            "the input is standard input. With --input: a folder.",
         ),
     ] = None,
     overwrite: Annotated[
@@ -114,12 +117,67 @@ def translate(
             help="With --output: replace an existing file, and start an unfinished one again.",
         ),
     ] = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="PATTERN",
+            help="Translate these files into the folder of --output: text, .jsonl or .parquet, also "
+            ".gz and .zst. Quote patterns such as 'in/*.jsonl'. Can be repeated.",
+            rich_help_panel=MANY_FILES,
+        ),
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Field of .jsonl files or column of .parquet files with the texts.",
+            rich_help_panel=MANY_FILES,
+        ),
+    ] = None,
+    output_field: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Field or column that receives the translations.",
+            rich_help_panel=MANY_FILES,
+        ),
+    ] = "translation",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of processes. With several GPUs, each process uses one. Default: 1.",
+            rich_help_panel=MANY_FILES,
+        ),
+    ] = None,
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar="I/N",
+            help="Translate share I of N, for job arrays. All shares write the same folder.",
+            rich_help_panel=MANY_FILES,
+        ),
+    ] = ONE_SHARD,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Translate on a Ray cluster with this address, for example auto. local starts a "
+            "cluster on this machine. --workers is then the number of actors.",
+            rich_help_panel=MANY_FILES,
+        ),
+    ] = None,
 ) -> None:
     """Translate text: one output line for each input line, in the same order.
 
     Blank lines stay blank. A line can have several sentences. With --n-best N, the format of a line is
     `id ||| translation ||| log-probabilities ||| score`.
+
+    With --input, translate many files, with several processes or machines.
     """
+    check_many_files_options(context, inputs)
     if through is not None and to is None:
         raise typer.BadParameter("--through requires --to, the final target language.")
     if overwrite and output is None:
@@ -134,10 +192,22 @@ def translate(
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
+    from seqloom.runs.batch_translation.output_lines import (
+        TranslationFormatter,
+        truncation_warning,
+    )
     from seqloom.runs.options import PredictionOptions, check_n_best
+    from seqloom.text.glossary import read_glossary
 
-    portions = read_portions(files)
-    output_file = None if output is None else OutputFile(output)
+    phrases = None if glossary is None else read_glossary(glossary)
+    formatter = TranslationFormatter(n_best, scores=scores, alignments=alignments, json=json)
+    many, output_file = None, None
+    if inputs and output is not None:
+        many = ManyFiles(inputs, output, overwrite, field, output_field, workers, shard, ray)
+        input_files, job_share = many.check(formatter)
+    else:
+        portions = read_portions(files)
+        output_file = None if output is None else OutputFile(output)
     if output_file is not None:
         output_file.check(files or (), overwrite)
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
@@ -150,7 +220,6 @@ def translate(
     run.languages.path(languages)  # reports an unknown language before any input is read
     if alignments and run.heads_note:
         print_warning(run.heads_note)
-    formatter = TranslationFormatter(n_best, scores=scores, alignments=alignments, json=json)
     options = PredictionOptions(
         n_best=n_best,
         attention=alignments,
@@ -158,13 +227,27 @@ def translate(
         to=languages,
         split=split,
         pass_through=pass_through,
+        glossary=phrases,
     )
     engine_choice = prepare_engine(run, options, config.decoding)
+    engine_name = f"{engine_choice.name} on {run.predictor.device.type}"
 
+    if many is not None:
+        translate_many_files(
+            context,
+            many,
+            input_files,
+            job_share,
+            run,
+            decoding=config.decoding,
+            options=options,
+            formatter=formatter,
+            engine=engine_name,
+        )
+        return
     if output_file is None:
         target: AbstractContextManager[OutputLines] = nullcontext(StdoutLines())
     else:
-        engine_name = f"{engine_choice.name} on {run.predictor.device.type}"
         request = output_request(context, run, files, engine_name)
         if request is None:
             print_message(
@@ -207,57 +290,4 @@ def translate(
     missing_tags.warn()
     source_warnings.warn()
     if truncated:
-        listed = ", ".join(map(str, truncated[:MAX_LISTED_LINES]))
-        more = ", …" if len(truncated) > MAX_LISTED_LINES else ""
-        print_warning(
-            f"{len(truncated):,} of {line_number - first_line:,} outputs reached the length limit "
-            f"(line {listed}{more}). Raise it with --set decoding.max_length=…"
-        )
-
-
-@dataclass(frozen=True)
-class TranslationFormatter:
-    """Formats translations as the options of the command select."""
-
-    n_best: int
-    scores: bool
-    alignments: bool
-    json: bool
-
-    @property
-    def probabilities(self) -> Probabilities:
-        """The probabilities that the output contains. The search must compute them."""
-        if self.json or self.n_best > 1:
-            return "tokens"
-        return "score" if self.scores else "none"
-
-    def lines(self, index: int, source: str, predictions: Sequence[Prediction]) -> list[str]:
-        """Return the output lines for input line `index`, counted from 0."""
-        if self.json:
-            outputs = [self._to_json(prediction) for prediction in predictions]
-            return [format_json({"id": index, "source": source, "outputs": outputs})]
-        if self.n_best == 1:
-            return [self._format_best(predictions[0])]
-        return [self._format_n_best(index, prediction) for prediction in predictions]
-
-    def _format_best(self, prediction: Prediction) -> str:
-        fields = [prediction.text]
-        if self.scores:
-            fields.append(f"{prediction.score:.4f}")
-        return " ||| ".join([*fields, *self._alignment_fields(prediction)])
-
-    def _format_n_best(self, index: int, prediction: Prediction) -> str:
-        steps = " ".join(f"{value:.4f}" for value in prediction.log_probabilities)
-        fields = [str(index), prediction.text, steps, f"{prediction.score:.4f}"]
-        return " ||| ".join([*fields, *self._alignment_fields(prediction)])
-
-    def _alignment_fields(self, prediction: Prediction) -> list[str]:
-        from seqloom.metrics.alignment import format_pharaoh
-
-        return [format_pharaoh(prediction.alignment)] if self.alignments else []
-
-    def _to_json(self, prediction: Prediction) -> dict[str, Any]:
-        record = prediction.to_json()
-        if not self.alignments:
-            del record["attention"], record["alignment"]
-        return record
+        print_warning(truncation_warning(truncated, line_number - first_line))

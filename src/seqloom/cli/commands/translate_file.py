@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli.options import BeamWidth, Engine, RunFolder, RunSettings, TargetLanguage
+from seqloom.cli.options import (
+    BeamWidth,
+    Engine,
+    GlossaryFile,
+    RunFolder,
+    RunSettings,
+    TargetLanguage,
+)
 from seqloom.cli.output import print_warning
 from seqloom.core.errors import ConfigError, NotFoundError
 
@@ -35,6 +42,7 @@ def translate_file(
     engine: Engine = None,
     settings: RunSettings = None,
     to: TargetLanguage = None,
+    glossary: GlossaryFile = None,
 ) -> None:
     """Translate a document and keep its structure: plain text, Markdown, HTML or SRT subtitles.
 
@@ -42,6 +50,7 @@ def translate_file(
     """
     from seqloom.text.documents.formats import document_format, read_document
     from seqloom.text.documents.srt import srt_text
+    from seqloom.text.glossary import read_glossary
 
     if overwrite and output is None:
         raise typer.BadParameter("--overwrite requires --output, the file to replace.")
@@ -53,6 +62,7 @@ def translate_file(
     if output is not None and output.exists() and not overwrite:
         raise ConfigError(f"{output}: exists already; replace it with --overwrite")
     document = read_document(content, str(file), kind)
+    phrases = None if glossary is None else read_glossary(glossary)
 
     from dataclasses import replace
 
@@ -67,7 +77,7 @@ def translate_file(
         run.config, other_settings, beam=beam, engine=engine, sections=("decoding", "engine")
     )
     run.engine = config.engine
-    options = replace(TEXT_ONLY, to=to)
+    options = replace(TEXT_ONLY, to=to, glossary=phrases)
     prepare_engine(run, options, config.decoding)
     outputs = run.predict(document.sources, options, decoding=config.decoding)
     best = [predictions[0] for predictions in outputs]

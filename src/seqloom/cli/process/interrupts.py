@@ -118,7 +118,7 @@ def training_interrupted(folder: Path, start: str, resume: str | None = None) ->
     if not (folder / "config.toml").is_file():
         return (
             f"Interrupted before the first training step. {folder} was not created. Vocabularies "
-            "and tokenised data that were complete stay in the cache. To start again, run:\n"
+            "and finished shards of tokenised data stay in the cache. To start again, run:\n"
             f"  {start}"
         )
     command = resume or f"{program_name()} train {shlex.quote(str(folder))} --resume"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +27,8 @@ from seqloom.core.locks import lock_or_fail
 from seqloom.core.storage import storage_errors, sync, write_file
 
 if TYPE_CHECKING:
+    from seqloom.runs.batch_translation.request import TranslationRequest
     from seqloom.runs.run import Run
-
-OutputRequest = Mapping[str, Any]
-"""Everything that determines the output, as JSON values. "options" is a dictionary of options."""
 
 
 class OutputLines(Protocol):
@@ -119,14 +117,14 @@ class OutputFile:
 class FileLines:
     """Writes the output to a file that can be continued.
 
-    request: see OutputRequest; None if the input cannot be read again, as standard input
+    request: see TranslationRequest; None if the input cannot be read again, as standard input
     """
 
     def __init__(
         self,
         files: OutputFile,
         partial: BinaryIO,
-        request: OutputRequest | None,
+        request: TranslationRequest | None,
         *,
         finished: int,
         replaces: bool,
@@ -178,7 +176,7 @@ class FileLines:
 
 @contextmanager
 def open_output_file(
-    files: OutputFile, request: OutputRequest | None, overwrite: bool
+    files: OutputFile, request: TranslationRequest | None, overwrite: bool
 ) -> Iterator[FileLines]:
     """Open an output file, and continue it if an earlier command with the same request did not
     finish. The file gets its final name at the end of the block. If the block raises, the finished
@@ -220,9 +218,11 @@ def open_output_file(
             lines.complete()
 
 
-def _matching_record(files: OutputFile, request: OutputRequest | None) -> dict[str, Any]:
+def _matching_record(files: OutputFile, request: TranslationRequest | None) -> dict[str, Any]:
     """Return the record of an unfinished file. Raise a ConfigError if it belongs to another
     request."""
+    from seqloom.runs.batch_translation.request import request_differences
+
     start_again = "To start again, add --overwrite."
     if request is None:
         raise ConfigError(
@@ -235,7 +235,7 @@ def _matching_record(files: OutputFile, request: OutputRequest | None) -> dict[s
             f"{files.partial}: an unfinished output exists, but {files.record} is missing, so it "
             f"cannot be continued. {start_again}"
         )
-    if different := _differences(record["request"], json.loads(json.dumps(request))):
+    if different := request_differences(record["request"], json.loads(json.dumps(request))):
         raise ConfigError(
             f"{files.partial}: is an unfinished output with different {' and '.join(different)}. "
             f"To continue it, repeat the command that started it. {start_again}"
@@ -243,21 +243,9 @@ def _matching_record(files: OutputFile, request: OutputRequest | None) -> dict[s
     return record
 
 
-def _differences(old: OutputRequest, new: OutputRequest) -> list[str]:
-    """Return the names of the parts in which two requests differ. Options are named one by one."""
-    names = [
-        name
-        for name in dict.fromkeys((*old, *new))
-        if name != "options" and old.get(name) != new.get(name)
-    ]
-    before, after = old.get("options", {}), new.get("options", {})
-    options = dict.fromkeys((*before, *after))
-    return names + [name for name in options if before.get(name) != after.get(name)]
-
-
 def output_request(
     context: typer.Context, run: Run, files: Sequence[Path] | None, engine: str
-) -> OutputRequest | None:
+) -> TranslationRequest | None:
     """Return everything that determines the output. None if the input includes standard input.
 
     All options of the command are part of it, except those that only say where the files are.
@@ -269,18 +257,32 @@ def output_request(
 
     if not files or STDIN in files:
         return None
-    options = {
-        parameter.opts[0]: context.params[parameter.name]
-        for parameter in context.command.params
-        if parameter.name in context.params
-        and parameter.name not in ("run_folder", "files", "ensemble", "output", "overwrite")
-    }
     return {
         "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
         "input files": [file_digest(path) for path in files],
-        "options": options,
+        "options": named_options(
+            context, ("run_folder", "files", "ensemble", "output", "overwrite", "glossary")
+        ),
+        **glossary_digest(context),
         "engine": engine,
         "seqloom version": f"{__version__}, {PORTION} lines per portion",
+    }
+
+
+def glossary_digest(context: typer.Context) -> dict[str, str]:
+    """Return the digest of the glossary file under its name in the request; empty without one."""
+    from seqloom.data.corpus.fingerprint import file_digest
+
+    glossary: Path | None = context.params.get("glossary")
+    return {} if glossary is None else {"glossary": file_digest(glossary)}
+
+
+def named_options(context: typer.Context, excluded: Sequence[str]) -> dict[str, Any]:
+    """Return the options of the command by their names, except some parameters."""
+    return {
+        parameter.opts[0]: context.params[parameter.name]
+        for parameter in context.command.params
+        if parameter.name in context.params and parameter.name not in excluded
     }
 
 

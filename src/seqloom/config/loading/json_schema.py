@@ -20,13 +20,14 @@ from pydantic.fields import FieldInfo
 
 from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.loading.bundled import bundled_presets
-from seqloom.config.loading.fields import all_sections
+from seqloom.config.loading.fields import all_sections, field_spec
 from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.settings_list import describe_field
 from seqloom.config.loading.toml import NONE
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
+from seqloom.extensions.registry import FORM
 
 SCHEMA_FILE = "recipe.schema.json"
 """Name of the schema beside the bundled recipes."""
@@ -87,6 +88,8 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
     """Adapt the schema of a setting, and add its description."""
     default = _without_null(schema.get("default"))
     accepted = _adapt({key: value for key, value in schema.items() if key != "default"})
+    if FORM in field_spec(section.model_fields[name]).choices:
+        accepted = _with_extension_names(accepted)
     if _accepts_single_item(section.model_fields[name], accepted):
         accepted = {"anyOf": [accepted["items"], accepted]}
     result = {"description": describe_field(section, name)}
@@ -95,6 +98,13 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
     if "$ref" in accepted:  # draft 7 ignores everything beside $ref
         return {**result, "allOf": [accepted]}
     return {**result, **accepted}
+
+
+def _with_extension_names(schema: Schema) -> Schema:
+    """Accept the names of metrics outside seqloom, "module:name", beside the built-in ones."""
+    if "items" in schema:
+        return {**schema, "items": _with_extension_names(schema["items"])}
+    return {"anyOf": [schema, {"type": "string", "pattern": EXTENSION_KIND}]}
 
 
 def _accepts_single_item(field: FieldInfo, schema: Schema) -> bool:

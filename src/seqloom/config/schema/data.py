@@ -129,6 +129,9 @@ class DataConfig(Section):
     check."""
     filter: FilterConfig = FilterConfig()
     """Filters of training pairs. Default: no filters."""
+    workers: int | None = Field(None, ge=1)
+    """Number of processes that tokenise the data. The result does not depend on it. Default: one for
+    each CPU core."""
     merge_references: bool = False
     """In scoring, merge pairs with the same source into one example with several references.
     Default: false."""

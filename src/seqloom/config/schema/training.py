@@ -180,8 +180,20 @@ class TrainingConfig(Section):
     compile: bool = False
     """Compile the layers before steps are captured. Takes some tens of seconds once and makes steps
     faster; worth it for long runs on a GPU. Default: false."""
-    accumulate: int = Field(1, ge=1)
-    """Number of batches whose gradients are added up for one step. Default: 1."""
+    accumulate: int | None = Field(None, ge=1)
+    """Number of batches whose gradients are added up for one step. On several ranks, this is the
+    number of batches of all ranks together, and a multiple of the number of ranks. The run keeps
+    this number if it is resumed on another number of ranks. Default: one batch per rank."""
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+    """How several ranks share the work. "ddp": every rank has the whole model. "fsdp": weights,
+    gradients and optimiser state are divided among the ranks, for models that do not fit into the
+    memory of one GPU. Default: "ddp"."""
+    activation_checkpointing: bool = False
+    """Keep only the inputs of Transformer layers for the backward pass, and compute everything else
+    again. Needs less memory and about a third more time. Default: false."""
+    collective_timeout: float = Field(600.0, gt=0)
+    """Time limit, in seconds, for an exchange between ranks. If a rank is dead or stopped, training
+    ends after this time with an error. Default: 600.0."""
     optimizer: AdamWConfig = AdamWConfig()
     """Optimiser. Default: kind "adamw"."""
     schedule: ScheduleConfig = InverseSquareRootConfig()
@@ -249,6 +261,24 @@ class TrainingConfig(Section):
                 "improves the score of outputs and can increase the loss, so the weights with the "
                 "lowest loss would be those before it started; set stopping.score to a score of "
                 "outputs, such as 'bleu'"
+            )
+        if self.loop == "captured" and self.parallel == "fsdp":
+            raise ValueError(
+                "loop = 'captured' does not work with parallel = 'fsdp'; use loop = 'plain' or 'auto'"
+            )
+        if self.loop == "captured" and self.activation_checkpointing:
+            raise ValueError(
+                "loop = 'captured' does not work with activation_checkpointing = true; use loop = "
+                "'plain' or 'auto'"
+            )
+        if self.parallel == "fsdp" and not isinstance(self.decoder_input, TeacherForcingConfig):
+            raise ValueError(
+                f"parallel = 'fsdp' supports only teacher forcing, not decoder_input.kind = "
+                f"'{self.decoder_input.kind}'; use parallel = 'ddp'"
+            )
+        if self.parallel == "fsdp" and self.minimum_risk is not None:
+            raise ValueError(
+                "parallel = 'fsdp' does not support training.minimum_risk; use parallel = 'ddp'"
             )
         schedule = self.schedule
         if schedule.warmup is not None and schedule.warmup >= self.steps:

@@ -39,7 +39,7 @@ class BucketLayout:
         self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
     ) -> list[IntArray]:
         sizes = example_sizes(source_lengths, target_lengths)
-        refuse_too_long(sizes, self.budget)
+        refuse_too_long(source_lengths, target_lengths, self.budget)
         generator = np.random.default_rng([seed, epoch])
         shuffled = generator.permutation(len(sizes))
         lengths = self._bucket_lengths(sizes[shuffled])
@@ -51,7 +51,7 @@ class BucketLayout:
         return [batches[index] for index in generator.permutation(len(batches))]
 
     def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
-        refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
+        refuse_too_long(source_lengths, target_lengths, self.budget)
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
         assert isinstance(corpus, Corpus), "BucketLayout requires a Corpus"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from seqloom.core.batch import Batch
-from seqloom.data.batching.planning import example_sizes, plan_batches, refuse_too_long
+from seqloom.data.batching.planning import plan_batches, refuse_too_long
 from seqloom.data.corpus.dataset import Dataset, IntArray
 
 
@@ -60,7 +60,7 @@ class PaddedLayout:
         return plan_batches(source_lengths, target_lengths, self.budget, seed, epoch)
 
     def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
-        refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
+        refuse_too_long(source_lengths, target_lengths, self.budget)
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
         return corpus.gather(indices)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from seqloom.core.batch import Batch, Packing, Padded
-from seqloom.data.batching.planning import example_sizes, refuse_too_long
+from seqloom.data.batching.planning import example_sizes, refuse_too_long, size_chunks
 from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, IntArray
 from seqloom.data.corpus.token_store import TokenRows
@@ -93,8 +93,24 @@ def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int
     pair lengths and at least MIN_ROW_LENGTH, so that a row holds several pairs. In longer rows, the
     fraction of padding would be smaller, but attention would cost more per token.
     """
-    percentile = float(np.percentile(example_sizes(source_lengths, target_lengths), 95))
+    percentile = _percentile_95(size_chunks(source_lengths, target_lengths))
     return max(MIN_ROW_LENGTH, 1 << int(np.ceil(np.log2(2 * percentile))))
+
+
+def _percentile_95(chunks: Iterator[IntArray]) -> float:
+    """Return what np.percentile(sizes, 95) returns, in constant memory.
+
+    chunks: the sizes, which are positive integers, in several arrays
+    """
+    counts = np.zeros(1, dtype=np.int64)  # counts[n] is how many sizes are n
+    for sizes in chunks:
+        added = np.bincount(sizes, minlength=len(counts))
+        added[: len(counts)] += counts
+        counts = added
+    ends = np.cumsum(counts)
+    position = 0.95 * (ends[-1] - 1)
+    below, above = np.searchsorted(ends, (np.floor(position), np.ceil(position)), side="right")
+    return float(below + (above - below) * (position - np.floor(position)))
 
 
 @dataclass(frozen=True)
@@ -119,7 +135,7 @@ class PackedLayout:
         those of the second row, and so on. `gather` finds row boundaries from this order.
         """
         sizes = example_sizes(source_lengths, target_lengths)
-        refuse_too_long(sizes, self.budget)
+        refuse_too_long(source_lengths, target_lengths, self.budget)
         generator = np.random.default_rng([seed, epoch])
         shuffled = generator.permutation(len(sizes))
         targets = target_lengths + 1
@@ -133,7 +149,7 @@ class PackedLayout:
         return [batches[index] for index in generator.permutation(len(batches))]
 
     def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
-        refuse_too_long(example_sizes(source_lengths, target_lengths), self.budget)
+        refuse_too_long(source_lengths, target_lengths, self.budget)
 
     def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
         assert isinstance(corpus, Corpus), "PackedLayout requires a Corpus"

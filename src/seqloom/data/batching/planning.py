@@ -1,5 +1,7 @@
 """Plans batches by token budget: examples of similar lengths form a batch."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from seqloom.core.errors import DataError
@@ -14,6 +16,9 @@ least this fraction of the budget."""
 MAX_BATCH_PADDING = 0.06
 """A batch that has reached MIN_FILL is closed if one more example would raise the fraction of
 padding of its sources or of its targets above this value."""
+
+CHUNK_SIZE = 2**20
+"""Number of examples whose lengths are examined at once."""
 
 
 def plan_batches(
@@ -32,7 +37,7 @@ def plan_batches(
     would add too much padding. Examples of equal lengths are in random order. Finally, the batches
     are shuffled.
     """
-    refuse_too_long(example_sizes(source_lengths, target_lengths), budget)
+    refuse_too_long(source_lengths, target_lengths, budget)
     targets = target_lengths.astype(np.int64) + 1
     sources = targets if source_lengths is None else source_lengths.astype(np.int64) + 1
     generator = np.random.default_rng([seed, epoch])
@@ -101,14 +106,30 @@ def example_sizes(source_lengths: IntArray | None, target_lengths: IntArray) -> 
     return np.maximum(source_lengths, target_lengths) + 1
 
 
-def refuse_too_long(sizes: IntArray, budget: int) -> None:
+def size_chunks(source_lengths: IntArray | None, target_lengths: IntArray) -> Iterator[IntArray]:
+    """Yield the results of `example_sizes` in parts of at most CHUNK_SIZE examples.
+
+    The lengths of a large corpus are memory-mapped, so the memory does not grow with the corpus.
+    """
+    for start in range(0, len(target_lengths), CHUNK_SIZE):
+        chunk = slice(start, start + CHUNK_SIZE)
+        sources = None if source_lengths is None else source_lengths[chunk]
+        yield example_sizes(sources, target_lengths[chunk])
+
+
+def refuse_too_long(source_lengths: IntArray | None, target_lengths: IntArray, budget: int) -> None:
     """Raise a DataError if an example does not fit into a batch."""
-    too_long = np.flatnonzero(sizes > budget)
-    if len(too_long):
-        worst = too_long[np.argmax(sizes[too_long])]
+    count = worst = longest = start = 0
+    for sizes in size_chunks(source_lengths, target_lengths):
+        count += int(np.count_nonzero(sizes > budget))
+        if sizes.max() > longest:
+            longest = int(sizes.max())
+            worst = start + int(np.argmax(sizes))
+        start += len(sizes)
+    if count:
         raise DataError(
-            f"{len(too_long)} of {len(sizes)} examples are longer than a batch may be: "
-            f"example {worst} (counted from 0) has {sizes[worst]} tokens, and training."
-            f"batch_tokens is {budget}; raise it to {sizes[worst]} or more, or drop long "
+            f"{count} of {start} examples are longer than a batch may be: "
+            f"example {worst} (counted from 0) has {longest} tokens, and training."
+            f"batch_tokens is {budget}; raise it to {longest} or more, or drop long "
             "examples with data.filter.max_source_tokens and max_target_tokens"
         )

@@ -93,6 +93,7 @@ class BatchStream:
         assert 0 <= rank < ranks, f"rank {rank} of {ranks}"
         for variant in corpus.variants():
             layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
+            variant.release()
         self.corpus = corpus
         self.layout = layout
         self.seed = seed

@@ -11,7 +11,7 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError
-from seqloom.data.batching.planning import example_sizes, plan_batches, refuse_too_long
+from seqloom.data.batching.planning import plan_batches, refuse_too_long
 from seqloom.data.batching.stream import shard_examples, shards_per_epoch
 from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.checks.expected_files import check_expected_files
@@ -234,7 +234,7 @@ def _first_epoch(
     """Yield the batches of the first epoch as arrays of example indices. They are planned shard by
     shard, as training with a PaddedLayout does."""
     budget, seed = config.training.batch_tokens, config.training.seed
-    refuse_too_long(example_sizes(sources, targets), budget)
+    refuse_too_long(sources, targets, budget)
     shards = shards_per_epoch(len(targets))
     for shard in range(shards):
         examples = shard_examples(len(targets), shards, seed, shard)

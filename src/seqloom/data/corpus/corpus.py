@@ -1,67 +1,37 @@
 """Corpus: a tokenised split on disk, built once and read through memory maps."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
 
-from seqloom.config.schema.data import DataConfig
 from seqloom.core.batch import Batch
-from seqloom.core.errors import DataError
+from seqloom.core.storage import atomic_folder
 from seqloom.data.batching.collate import collate_rows
-from seqloom.data.corpus.dataset import CorpusReport, IntArray
-from seqloom.data.corpus.disk_cache import cached_folder
-from seqloom.data.corpus.filters import INVALID_LINE, PairLengths, empty_side, reason_to_drop
-from seqloom.data.corpus.fingerprint import fingerprint, json_digest
-from seqloom.data.corpus.frame_store import VALUES_FILE, FrameScale, FrameStore, FrameWriter
+from seqloom.data.corpus.dataset import (
+    CorpusReport,
+    IntArray,
+    ProgressCallback,
+    ReadingProgress,
+    ignore_progress,
+)
+from seqloom.data.corpus.disk_cache import cache_root, changed_files, resumable_folder
+from seqloom.data.corpus.filters import INVALID_LINE, PairLengths
+from seqloom.data.corpus.frame_store import VALUES_FILE, FrameStore, FrameWriter
 from seqloom.data.corpus.image_store import PIXELS_FILE, ImageStore, ImageWriter
 from seqloom.data.corpus.token_store import TokenStore, TokenWriter
 from seqloom.data.example import Example, InvalidLine, Split
-from seqloom.data.readers.splits import corpora_of, read_split
+from seqloom.data.preparation.build import build_text_corpus, finish_corpus, shard_folders
+from seqloom.data.preparation.records import held_out_file, read_examples
+from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.preparation.shard import REPORT, count_group, count_pair
+from seqloom.data.readers.splits import read_split
 from seqloom.text.long_text import encode_target
-from seqloom.text.tokenizer import Tokenizer
 
-FORMAT = 2
-"""Part of the cache key. Increase it when the format of a corpus' files changes."""
-REPORT = "report.json"
+KIND = "prepared"
+"""Folder of the cache. Use another one when the format of a corpus' files changes."""
 PROGRESS_EVERY = 1_000
-
-
-@dataclass(frozen=True)
-class CorpusRequest:
-    """Everything that determines a corpus: its examples and how they are tokenised.
-
-    source:     tokenizer of the sources; None if the sources are not text
-    target:     tokenizer of the targets
-    image_size: height and width of the images in pixels; None if the sources are not images
-    frames:     normalisation of the sources if they are sequences of vectors (frames); otherwise
-                None
-    tag_side:   "source": a tag (such as the target language) stays at the start of the source;
-                "target": it is moved to the start of the target
-    """
-
-    data: DataConfig
-    split: Split
-    source: Tokenizer | None
-    target: Tokenizer
-    image_size: int | None = None
-    tag_side: Literal["source", "target"] = "source"
-    frames: FrameScale | None = None
-
-    def digest(self) -> str:
-        """Return the cache key of the corpus."""
-        filters = self.data.filter.model_dump(mode="json") if self.split == "train" else {}
-        source = None if self.source is None else self.source.digest
-        examples = fingerprint(self.data, self.split)
-        corpora = len(corpora_of(self.data, self.split))
-        # A feature that is not used adds nothing to the key. The strings below must not be changed:
-        # existing caches would become invalid.
-        extra: list[Any] = [] if self.image_size is None else [self.image_size]
-        extra += [f"{corpora} parts"] if corpora > 1 else []
-        extra += [] if self.frames is None else ["frames", self.frames.to_json()]
-        extra += ["tagged targets"] if self.tag_side == "target" else []
-        return json_digest([FORMAT, examples, source, self.target.digest, filters, *extra])
 
 
 class Corpus:
@@ -78,7 +48,8 @@ class Corpus:
         self._other_folders = tuple(other_folders)
         self._variant: Corpus | None = None
         self.report = CorpusReport(**json.loads((folder / REPORT).read_bytes()))
-        self.targets = TokenStore(folder, "target")
+        self._shards = shard_folders(folder)
+        self.targets = TokenStore(folder, self._shards, "target")
         self.sources = self._open_sources()
         self.release()
 
@@ -86,12 +57,13 @@ class Corpus:
         return len(self.target_lengths)
 
     def _open_sources(self) -> TokenStore | ImageStore | FrameStore | None:
-        if (self.folder / PIXELS_FILE).exists():
-            return ImageStore(self.folder)
-        if (self.folder / VALUES_FILE).exists():
-            return FrameStore(self.folder)
-        has_text = (self.folder / "source.offsets").exists()
-        return TokenStore(self.folder, "source") if has_text else None
+        first = self._shards[0]  # images and frames have only one shard
+        if (first / PIXELS_FILE).exists():
+            return ImageStore(first)
+        if (first / VALUES_FILE).exists():
+            return FrameStore(first)
+        has_text = (first / "source.offsets").exists()
+        return TokenStore(self.folder, self._shards, "source") if has_text else None
 
     @property
     def source_lengths(self) -> IntArray | None:
@@ -137,72 +109,85 @@ class Corpus:
     def variants(self) -> Iterator["Corpus"]:
         return (self.for_epoch(epoch) for epoch in range(1 + len(self._other_folders)))
 
+    def held_out(self, split: Split) -> Iterator[Example] | None:
+        """Return the examples of the training corpora that are held out for a split.
+
+        Return None if this corpus does not contain them. Then they must be read from the data files.
+        """
+        files = [held_out_file(shard, split) for shard in self._shards]
+        if not all(path.exists() for path in files):
+            return None
+        return (record for path in files for record in read_examples(path))
+
     def release(self) -> None:
         for store in (self.sources, self.targets):
             if store is not None:
                 store.release()
 
 
-def _ignore_progress(examples: int) -> None:
-    """The default progress callback. It does nothing."""
-
-
-def build_corpus(
-    request: CorpusRequest, progress: Callable[[int], None] = _ignore_progress
-) -> Corpus:
+def build_corpus(request: CorpusRequest, progress: ProgressCallback = ignore_progress) -> Corpus:
     """Tokenise a split, or load it from the cache. Runs in constant memory.
 
-    progress: called at intervals with the number of examples read so far
+    Several processes tokenise large files (see data.workers). If other processes request the same
+    corpus, they wait. An interrupted build continues with the next call.
     """
 
     def fill(folder: Path) -> None:
-        report = _write(request, folder, progress)
-        (folder / REPORT).write_text(json.dumps(asdict(report)))
-
-    return Corpus(cached_folder("corpora", request.digest(), fill))
-
-
-def _write(request: CorpusRequest, folder: Path, progress: Callable[[int], None]) -> CorpusReport:
-    report = CorpusReport(request.split)
-    with (
-        (folder / "target.ids").open("wb") as target_ids,
-        (folder / "target.offsets").open("wb") as target_offsets,
-    ):
-        targets = TokenWriter(target_ids, target_offsets, request.target.size)
-        if request.image_size is not None:
-            images = ImageWriter(folder, request.image_size)
-            _write_examples(request, report, images, targets, progress)
-            images.close()
-        elif request.frames is not None:
-            frames = FrameWriter(folder, request.frames)
-            _write_examples(request, report, frames, targets, progress)
-            frames.close()
-        elif request.source is None:
-            _write_examples(request, report, None, targets, progress)
+        if request.image_size is None and request.frames is None:
+            build_text_corpus(request, folder, _training_shards(request), progress)
         else:
-            with (
-                (folder / "source.ids").open("wb") as source_ids,
-                (folder / "source.offsets").open("wb") as source_offsets,
-            ):
-                sources = TokenWriter(source_ids, source_offsets, request.source.size)
-                _write_examples(request, report, sources, targets, progress)
-            report.source_tokens, report.source_unknown = sources.total, sources.unknown
-    report.target_tokens, report.target_unknown = targets.total, targets.unknown
-    if not report.kept:
-        reasons = "; ".join(f"{reason}: {n}" for reason, n in report.dropped.items())
-        raise DataError(
-            f"data.{request.split}: all {report.read} examples were dropped ({reasons}); "
-            "check the data, or relax data.filter"
-        )
-    return report
+            _build_other_corpus(request, folder, progress)
+
+    def report_waiting() -> None:
+        progress(ReadingProgress(0, waits=True))
+
+    return Corpus(resumable_folder(KIND, request.digest(), fill, report_waiting))
+
+
+def corpus_folder(request: CorpusRequest) -> Path:
+    """Return the folder of a corpus. It may not exist."""
+    return cache_root() / KIND / request.digest()
+
+
+def _training_shards(request: CorpusRequest) -> list[Path]:
+    """Return the shards of the training split with the same tokenizers, which contain the examples
+    that are held out for dev and test. The list is empty if it is not in the cache."""
+    if request.split == "train":
+        return []
+    folder = corpus_folder(replace(request, split="train"))
+    return [] if changed_files(folder) else shard_folders(folder)
+
+
+def _build_other_corpus(request: CorpusRequest, folder: Path, progress: ProgressCallback) -> None:
+    """Write a corpus whose sources are images or frames. It has one shard."""
+    report = CorpusReport(request.split)
+    shard = folder / "00000"
+    if shard.exists():
+        shutil.rmtree(shard)
+    with atomic_folder(shard) as temporary:
+        with (
+            (temporary / "target.ids").open("wb") as ids,
+            (temporary / "target.offsets").open("wb") as offsets,
+        ):
+            targets = TokenWriter(ids, offsets, request.target.size)
+            sources: ImageWriter | FrameWriter
+            if request.frames is not None:
+                sources = FrameWriter(temporary, request.frames)
+            else:
+                assert request.image_size is not None
+                sources = ImageWriter(temporary, request.image_size)
+            _write_examples(request, report, sources, targets, progress)
+            sources.close()
+        report.target_tokens, report.target_unknown = targets.total, targets.unknown
+    finish_corpus(folder, report)
 
 
 def _write_examples(
     request: CorpusRequest,
     report: CorpusReport,
-    sources: TokenWriter | ImageWriter | FrameWriter | None,
+    sources: ImageWriter | FrameWriter,
     targets: TokenWriter,
-    progress: Callable[[int], None],
+    progress: ProgressCallback,
 ) -> None:
     """Write the examples to `sources` and `targets`. In the training split, leave out the examples
     that a filter drops. Add the numbers of kept and dropped examples to `report`."""
@@ -211,58 +196,21 @@ def _write_examples(
         report.read += 1
         report.dropped[INVALID_LINE] = report.dropped.get(INVALID_LINE, 0) + 1
 
-    for example, source, target in _encode(request, count_skipped):
+    for example in read_split(request.data, request.split, count_skipped):
         report.read += 1
         if report.read % PROGRESS_EVERY == 0:
-            progress(report.read)
-        match sources:
-            case TokenWriter():
-                source_length: int | None = len(source)
-            case FrameWriter():
-                source_length = len(example.source.split())
-            case _:
-                source_length = None
-        lengths = PairLengths(source_length, len(target))
-        if empty := empty_side(lengths):
-            report.empty[empty] = report.empty.get(empty, 0) + 1
-        if request.split == "train":
-            reason = reason_to_drop(lengths, request.data.filter)
-            if reason is not None:
-                report.dropped[reason] = report.dropped.get(reason, 0) + 1
-                continue
+            progress(ReadingProgress(report.read))
+        target = encode_target(request.target, example.target)
+        is_frames = isinstance(sources, FrameWriter)
+        source_length = len(example.source.split()) if is_frames else None
+        if count_pair(report, PairLengths(source_length, len(target)), request) is not None:
+            continue
         report.kept += 1
-        _count_group(report.parts, example.corpus)
-        targets.append(target)
+        count_group(report.parts, example.corpus)
+        targets.append([target])
         match sources:
-            case TokenWriter():
-                sources.append(source)
             case ImageWriter():
                 sources.append(example.source)
             case FrameWriter():
                 report.source_tokens += sources.append(example.source, example.where)
-    progress(report.read)
-
-
-def _count_group(counts: list[tuple[str, int]], group: str) -> None:
-    """Count one example of `group`. `counts` has one entry (group, number of examples) for each
-    sequence of consecutive examples of the same group. If the last entry is for another group, add
-    a new entry. An example without a group ("") is not counted."""
-    if counts and counts[-1][0] == group:
-        counts[-1] = (group, counts[-1][1] + 1)
-    elif group:
-        counts.append((group, 1))
-
-
-def _encode(
-    request: CorpusRequest, on_skipped: Callable[[InvalidLine], None]
-) -> Iterator[tuple[Example, list[int], list[int]]]:
-    """Yield each example with its source ids and target ids."""
-    for example in read_split(request.data, request.split, on_skipped):
-        source = example.source.strip()
-        target_ids = encode_target(request.target, example.target)
-        if example.tag and request.tag_side == "target":
-            source = source.removeprefix(example.tag).strip()
-            # Do not add a tag to an empty target, so that the filters still drop it as empty.
-            target_ids = [*request.target.encode(example.tag), *target_ids] if target_ids else []
-        source_ids = [] if request.source is None else request.source.encode(source)
-        yield example, source_ids, target_ids
+    progress(ReadingProgress(report.read))

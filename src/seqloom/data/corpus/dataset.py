@@ -1,12 +1,13 @@
 """Dataset: the interface through which batching reads the examples of a split."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from seqloom.core.batch import Batch
+if TYPE_CHECKING:  # imports torch, which takes seconds, and worker processes do not need it
+    from seqloom.core.batch import Batch
 
 IntArray = NDArray[Any]
 """Integers of any width: token ids, lengths or indices."""
@@ -35,6 +36,27 @@ class CorpusReport:
     `parts` in report.json and in the event log."""
 
 
+@dataclass(frozen=True)
+class ReadingProgress:
+    """Progress of reading and tokenising a split.
+
+    examples: number of examples read so far
+    total:    number of all examples; None if it is unknown
+    waits:    True if another process prepares the same data, and this process waits for it
+    """
+
+    examples: int
+    total: int | None = None
+    waits: bool = False
+
+
+ProgressCallback = Callable[[ReadingProgress], None]
+
+
+def ignore_progress(progress: ReadingProgress) -> None:
+    """The default progress callback. It does nothing."""
+
+
 class Dataset(Protocol):
     """The examples of a split, accessed by index."""
 
@@ -61,7 +83,7 @@ class Dataset(Protocol):
         """The target length of each of the N examples, without START and END: (N,)."""
         ...
 
-    def gather(self, indices: IntArray) -> Batch:
+    def gather(self, indices: IntArray) -> "Batch":
         """Collate the examples at `indices` into a batch, one example per row, in this order."""
         ...
 

@@ -2,15 +2,28 @@
 determines the contents of the folder.
 """
 
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.locks import wait_for_lock
-from seqloom.core.storage import MANIFEST, TEMPORARY_PREFIX, atomic_folder, read_manifest
+from seqloom.core.storage import (
+    MANIFEST,
+    TEMPORARY_PREFIX,
+    atomic_folder,
+    read_manifest,
+    sha256,
+    storage_errors,
+    sync,
+    write_file,
+)
+
+STAMPS = "stamps.json"
+"""File with the modification time of each file of a folder, to notice changes without reading them."""
 
 
 def cache_root() -> Path:
@@ -19,17 +32,23 @@ def cache_root() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "seqloom"
 
 
-def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
+def cached_folder(
+    kind: str,
+    digest: str,
+    fill: Callable[[Path], None],
+    on_wait: Callable[[], None] = lambda: None,
+) -> Path:
     """Return the folder cached under this digest. Build the folder if it is missing or damaged.
 
     If several processes request the same folder, one builds it and the others wait.
 
-    fill: writes the files into the given empty folder
+    fill:    writes the files into the given empty folder
+    on_wait: called once if another process builds the folder
     """
     folder = cache_root() / kind / digest
     if is_complete(folder):
         return folder
-    with _locked(folder):
+    with _locked(folder, on_wait):
         if not is_complete(folder):
             # A temporary folder found here was left by a process that died while holding the lock.
             for leftover in folder.parent.glob(f"{TEMPORARY_PREFIX}*{digest}-*"):
@@ -37,6 +56,106 @@ def cached_folder(kind: str, digest: str, fill: Callable[[Path], None]) -> Path:
             with atomic_folder(folder) as temporary:
                 fill(temporary)
     return folder
+
+
+def resumable_folder(
+    kind: str,
+    digest: str,
+    fill: Callable[[Path], None],
+    on_wait: Callable[[], None] = lambda: None,
+) -> Path:
+    """Return the folder cached under this digest, like `cached_folder`. If `fill` is interrupted,
+    the next call continues with the files that it has written.
+
+    fill:    writes the files that are missing in the given folder, and a manifest at the end. If a
+             file of the folder has changed, the subfolder that contains the file is removed first
+    on_wait: called once if another process builds the folder
+    """
+    folder = cache_root() / kind / digest
+    if not changed_files(folder):
+        return folder
+    with _locked(folder, on_wait):
+        changed = changed_files(folder)
+        if changed:
+            building = folder.with_name(f".build-{digest}")
+            try:
+                _reuse_intact_files(folder, building, changed)
+                building.mkdir(exist_ok=True)
+                fill(building)
+                _write_stamps(building)
+                os.replace(building, folder)
+                sync(folder.parent)
+            except (OSError, StorageError) as error:
+                raise _build_error(building, error) from error
+    return folder
+
+
+def _build_error(folder: Path, error: OSError | StorageError) -> StorageError:
+    if isinstance(error, OSError):
+        try:
+            with storage_errors(folder):
+                raise error
+        except StorageError as converted:
+            error = converted
+    return StorageError(
+        f"{error} Finished parts of the data are kept. To use another folder for prepared data, set "
+        "XDG_CACHE_HOME"
+    )
+
+
+def _reuse_intact_files(folder: Path, building: Path, changed: Sequence[str]) -> None:
+    """Rename a folder in which files have changed to `building`, without these files."""
+    if not folder.exists():
+        return
+    if building.exists():
+        shutil.rmtree(building)
+    os.replace(folder, building)
+    for name in {Path(name).parts[0] for name in changed} | {MANIFEST, STAMPS}:
+        path = building / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _write_stamps(folder: Path) -> None:
+    """Store the modification times of the files of a folder."""
+    files = read_manifest(folder)["files"]
+    stamps = {name: (folder / name).stat().st_mtime_ns for name in files}
+    write_file(folder / STAMPS, json.dumps(stamps).encode())
+
+
+def changed_files(folder: Path) -> list[str]:
+    """Return the names of the files of a folder that changed after they were written.
+
+    A file has changed if its size differs from the manifest, or if its modification time and its
+    digest differ. If there is no manifest, return its name.
+    """
+    try:
+        files = read_manifest(folder)["files"]
+    except (NotFoundError, StorageError):
+        return [MANIFEST]
+    try:
+        stamps = json.loads((folder / STAMPS).read_bytes())
+    except (OSError, ValueError):
+        stamps = {}
+    changed, other_times = [], False
+    for name, entry in files.items():
+        try:
+            status = (folder / name).stat()
+            if status.st_size != entry["bytes"]:
+                changed.append(name)
+            elif status.st_mtime_ns != stamps.get(name):
+                other_times = True
+                if sha256(folder / name) != entry["sha256"]:
+                    changed.append(name)
+        except OSError:
+            changed.append(name)
+    if other_times and not changed:
+        # The folder was copied. With the new times, the next start need not read all files.
+        with suppress(OSError, StorageError):
+            _write_stamps(folder)
+    return changed
 
 
 def discard(kind: str, digest: str) -> None:
@@ -58,12 +177,12 @@ def is_complete(folder: Path) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock of a folder. The system releases the lock even if the process is killed."""
     path = folder.with_name(f".lock-{folder.name}")
     with ExitStack() as stack:
         try:
-            stack.enter_context(wait_for_lock(path))
+            stack.enter_context(wait_for_lock(path, on_wait))
         except OSError as error:
             raise StorageError(
                 f"{path}: cannot be written: {error.strerror or error}; "

@@ -5,14 +5,14 @@ Kudo 2018 (unigram) and Provilkov et al. 2020 (BPE-dropout).
 """
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
-from seqloom.data.corpus.corpus import Corpus, CorpusRequest, build_corpus
-from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer, run_with_sampling_seed
+from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.corpus.dataset import ProgressCallback
+from seqloom.data.preparation.request import CorpusRequest
+from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
 from seqloom.text.tokenizer import Tokenizer
 
 
@@ -20,7 +20,7 @@ def build_variants(
     request: CorpusRequest,
     sampling: SubwordSamplingConfig,
     seed: int,
-    progress: Callable[[int], None],
+    progress: ProgressCallback,
 ) -> Corpus:
     """Build `sampling.variants` corpora, each with a different segmentation. Return the first
     corpus; its method `for_epoch` cycles through all of them.
@@ -37,8 +37,7 @@ def build_variants(
             source=None if source is None else _sampled(source, sampling, variant_seed),
             target=_sampled(request.target, sampling, variant_seed),
         )
-        corpus = run_with_sampling_seed(variant_seed, partial(build_corpus, variant, progress))
-        folders.append(corpus.folder)
+        folders.append(build_corpus(variant, progress).folder)
     return Corpus(folders[0], folders[1:])
 
 

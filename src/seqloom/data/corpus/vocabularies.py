@@ -1,8 +1,9 @@
 """Trains the tokenizers of a run on its training split."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import sentencepiece
 
@@ -13,14 +14,15 @@ from seqloom.config.schema.text import TextConfig, TokenizerConfig, TokenizerExt
 from seqloom.core.errors import StorageError
 from seqloom.data.corpus.disk_cache import cached_folder, discard
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
+from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_split
 from seqloom.extensions.identity import extension_version
 from seqloom.text.build import load_tokenizer, train_tokenizer
 from seqloom.text.long_text import LongTextTokenizer
 from seqloom.text.tokenizer import Tokenizer
 
-TextSides = Literal["source", "target", "both"]
-
+SOURCES = "sources.jsonl"
+"""Temporary file with the sources of the training split."""
 FORMAT = 1
 """Part of the cache key. Increase it when a code change gives another vocabulary for the same
 text."""
@@ -61,8 +63,7 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
     )
 
     def fill(folder: Path) -> None:
-        def train(tokenizer: TokenizerConfig, sides: TextSides) -> Tokenizer:
-            lines = _training_lines(config, sides)
+        def train(tokenizer: TokenizerConfig, lines: Iterable[str]) -> Tokenizer:
             if config.data.is_long_text:
                 lines = (line.removesuffix("\n") for line in lines)
             trained = train_tokenizer(
@@ -70,12 +71,21 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
             )
             return LongTextTokenizer(trained) if config.data.is_long_text else trained
 
-        if text.shared and not target_only:
-            train(text.tokenizer, "both").save(folder, "target")
+        examples = read_split(config.data, "train")
+        if target_only:
+            train(text.target, (example.target for example in examples)).save(folder, "target")
+        elif text.shared:
+            lines = (line for example in examples for line in (example.source, example.target))
+            train(text.tokenizer, lines).save(folder, "target")
         else:
-            train(text.target, "target").save(folder, "target")
-            if not target_only:
-                train(text.tokenizer, "source").save(folder, "source")
+            # The sources are kept in a file, so that the data is read only once.
+            sources = folder / SOURCES
+            targets = _targets(examples, sources)
+            train(text.target, targets).save(folder, "target")
+            for _ in targets:  # a tokenizer outside seqloom may not have read all lines
+                pass
+            train(text.tokenizer, _stored_lines(sources)).save(folder, "source")
+            sources.unlink()
 
     try:
         return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
@@ -104,9 +114,15 @@ def _load(folder: Path, target_only: bool, shared: bool) -> Tokenizers:
     return Tokenizers(target if shared else load_tokenizer(folder, "source"), target)
 
 
-def _training_lines(config: RunConfig, sides: TextSides) -> Iterator[str]:
-    for example in read_split(config.data, "train"):
-        if sides != "target":
-            yield example.source
-        if sides != "source":
+def _targets(examples: Iterable[Example], sources: Path) -> Iterator[str]:
+    """Yield the targets of examples, and write their sources to a file."""
+    with sources.open("w", encoding="utf-8", newline="\n") as file:
+        for example in examples:
+            # A source can contain line breaks, for example in a CSV file.
+            file.write(json.dumps(example.source, ensure_ascii=False) + "\n")
             yield example.target
+
+
+def _stored_lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", newline="\n") as file:
+        yield from map(json.loads, file)

@@ -36,13 +36,23 @@ def open_file(path: Path) -> BinaryIO:
 
     Reading raises a DamagedFileError if the compressed data is damaged.
     """
-    with path.open("rb") as file:
-        start = file.read(len(ZSTD_SIGNATURE))
+    start = _first_bytes(path)
     if start.startswith(GZIP_SIGNATURE):
         return cast(BinaryIO, io.BufferedReader(_BlockFile(_gzip_blocks(path))))
     if start == ZSTD_SIGNATURE:
         return cast(BinaryIO, io.BufferedReader(_BlockFile(_zstd_blocks(path))))
     return path.open("rb")
+
+
+def is_compressed(path: Path) -> bool:
+    """Return True if a file is compressed with gzip or zstd."""
+    start = _first_bytes(path)
+    return start.startswith(GZIP_SIGNATURE) or start == ZSTD_SIGNATURE
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(ZSTD_SIGNATURE))
 
 
 class _BlockFile(io.RawIOBase):

@@ -8,7 +8,7 @@ from pathlib import Path
 from seqloom.config.schema.corpora import FileNames, ParallelConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate_all, read_lines_or_problems
+from seqloom.data.readers.text_files import FilePart, locate_all, read_lines_or_problems
 
 
 def read_parallel(
@@ -32,6 +32,16 @@ def read_parallel(
                 yield _example(row, f"{paths[0]}:{lines}")
         earlier += lines
     _refuse_lines_past_end(config, earlier, [paths[0] for paths in files], table)
+
+
+def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line, or a problem.
+
+    parts: parts with the same lines of the source file, the target file and the reference files
+    """
+    rows = zip(*map(read_lines_or_problems, parts), strict=True)
+    for number, row in enumerate(rows, start=parts[0].first_line):
+        yield _example(row, f"{parts[0].path}:{number}")
 
 
 def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tuple[Path, ...]]:
@@ -93,13 +103,13 @@ def _matched_text(names: FileNames, path: Path) -> str | None:
 
 def _read_rows(paths: Sequence[Path]) -> Iterator[tuple[str | InvalidLine, ...]]:
     """Yield line n of every file. Raise a DataError if their numbers of lines differ."""
-    rows = zip_longest(*(read_lines_or_problems(path) for path in paths))
+    rows = zip_longest(*(read_lines_or_problems(FilePart(path)) for path in paths))
     for number, row in enumerate(rows, start=1):
         if None in row:
             counts = [number - (line is None) for line in row]
             for rest in rows:
                 counts = [n + (line is not None) for n, line in zip(counts, rest, strict=True)]
-            raise DataError(_line_count_message(list(map(str, paths)), counts))
+            raise different_line_counts(paths, counts)
         yield row
 
 
@@ -128,11 +138,12 @@ def _refuse_lines_past_end(
             )
 
 
-def _line_count_message(paths: list[str], counts: list[int]) -> str:
+def different_line_counts(paths: Sequence[Path], counts: Sequence[int]) -> DataError:
+    """Return the error to raise if files that belong together have different numbers of lines."""
     shortest = min(counts)
     longest = paths[counts.index(max(counts))]
     listed = ", ".join(f"{path} has {n} lines" for path, n in zip(paths, counts, strict=True))
-    return (
+    return DataError(
         f"{listed}: line {shortest + 1} of {longest} has no partner; the files must have the same "
         "number of lines. Check for a missing line or a line broken in two."
     )

@@ -5,17 +5,27 @@ from pathlib import Path
 
 from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate_all, read_lines, read_lines_or_problems
+from seqloom.data.readers.text_files import (
+    FilePart,
+    locate_all,
+    read_lines,
+    read_lines_or_problems,
+)
 
 
 def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example | InvalidLine]:
     """Yield one example per line, without a source, or a problem."""
     for path in locate_all(config.path, folder):
-        for number, line in enumerate(read_lines_or_problems(path), start=1):
-            if isinstance(line, InvalidLine):
-                yield line
-            else:
-                yield Example("", line, (line,), f"{path}:{number}")
+        yield from read_plain_part(FilePart(path))
+
+
+def read_plain_part(part: FilePart) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line of a part of a file, without a source, or a problem."""
+    for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
+        if isinstance(line, InvalidLine):
+            yield line
+        else:
+            yield Example("", line, (line,), f"{part.path}:{number}")
 
 
 def read_long_text(config: LongTextConfig, folder: str) -> Iterator[Example]:

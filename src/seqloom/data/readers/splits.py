@@ -45,17 +45,17 @@ from seqloom.data.example import REPLAY_GROUP, Example, InvalidLine, Split
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.extension import read_extension
-from seqloom.data.readers.formats.delimited import read_csv, read_tsv
-from seqloom.data.readers.formats.jsonl import read_jsonl
+from seqloom.data.readers.formats.delimited import read_csv, read_tsv, read_tsv_part
+from seqloom.data.readers.formats.jsonl import read_jsonl, read_jsonl_part
 from seqloom.data.readers.formats.tables import read_arrow, read_parquet
 from seqloom.data.readers.formats.tmx import read_tmx
 from seqloom.data.readers.frames import read_frames
 from seqloom.data.readers.generated.gestures import read_gestures
 from seqloom.data.readers.generated.scenes import read_scenes
-from seqloom.data.readers.parallel_files import read_parallel
-from seqloom.data.readers.plain_text import read_long_text, read_plain_lines
+from seqloom.data.readers.parallel_files import read_parallel, read_parallel_parts
+from seqloom.data.readers.plain_text import read_long_text, read_plain_lines, read_plain_part
 from seqloom.data.readers.synthetic import read_synthetic
-from seqloom.data.readers.text_files import locate_all
+from seqloom.data.readers.text_files import FilePart, locate_all
 
 MAX_LISTED_LINES = 10
 """Maximum number of invalid lines that an error message lists."""
@@ -75,6 +75,11 @@ class InvalidLines:
         self.count += 1
         if self.count <= MAX_LISTED_LINES:
             self.first.append(line)
+
+    def extend(self, other: "InvalidLines") -> None:
+        """Add the lines that another object has counted."""
+        self.count += other.count
+        self.first = (self.first + other.first)[:MAX_LISTED_LINES]
 
     def error(self) -> DataError:
         """Return an error that counts all lines, lists the first ones and says what to do."""
@@ -146,16 +151,16 @@ def _read_own_split(
         )
     invalid = InvalidLines()
     report = on_skipped if config.invalid_lines == "skip" else invalid.add
-    for corpus in _with_one_hold_out(corpora):
+    for corpus in with_one_hold_out(corpora):
         is_empty = True
-        for record in _read_share(config, corpus, split):
+        for record in read_share(config, corpus, split):
             if isinstance(record, InvalidLine):
                 report(record)
             else:
                 is_empty = False
                 yield record
         if is_empty and not invalid.count:
-            raise DataError(_empty_message(config, corpus, split))
+            raise empty_corpus_error(config, corpus, split)
     if invalid.count:
         raise invalid.error()
 
@@ -223,6 +228,26 @@ def _read_records(
             return read_extension(corpus, folder, split, table)
         case _:
             assert_never(corpus)
+
+
+def _read_parts(
+    corpus: CorpusConfig, parts: Sequence[FilePart], table: str
+) -> Iterator[Example | InvalidLine]:
+    """Yield the examples of parts of files, and their invalid lines.
+
+    parts: one part of a file or, of parallel files, the parts that belong together
+    """
+    match corpus:
+        case ParallelConfig():
+            return read_parallel_parts(parts)
+        case TsvConfig():
+            return read_tsv_part(parts[0], corpus, table)
+        case JsonlConfig():
+            return read_jsonl_part(parts[0], corpus, table)
+        case LinesConfig():
+            return read_plain_part(parts[0])
+        case _:
+            raise AssertionError(f"corpora of kind '{corpus.kind}' are not read in parts")
 
 
 def no_imported_data(table: str) -> DataError:
@@ -318,7 +343,7 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
             assert_never(corpus)
 
 
-def _with_one_hold_out(
+def with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
     """Yield the corpora of a split, but at most one hold-out. If there are several hold-outs, yield
@@ -334,7 +359,7 @@ def _with_one_hold_out(
             yield largest
 
 
-def _read_share(
+def read_share(
     config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
 ) -> Iterator[Example | InvalidLine]:
     """Yield the examples of a corpus that belong to `split`, and its invalid lines.
@@ -343,47 +368,65 @@ def _read_share(
     contains the examples that are not held out for dev or test, and all invalid lines.
     """
     if split != "train" and not isinstance(corpus, HoldOutConfig):
-        yield from _read_with_group(config, corpus, split)
+        yield from read_with_group(config, corpus, split)
         return
+    split_of = hold_out_rule(config)
+    origins = training_corpora(config) if isinstance(corpus, HoldOutConfig) else (corpus,)
+    for origin in origins:
+        for record in read_with_group(config, origin, "train"):
+            if isinstance(record, InvalidLine):
+                if split == "train":
+                    yield record
+            elif split_of is None or split_of(record) == split:
+                yield record
+
+
+def hold_out_rule(config: DataConfig) -> Callable[[Example], Split] | None:
+    """Return a function that decides to which split an example of the training corpora belongs.
+
+    Return None if nothing is held out, so that hashing is unnecessary.
+    """
     # Dev takes the low end of the range of hashes, and test takes the high end. So they do not
     # overlap, and changing the size of one of them does not change the other.
     dev_end = held_out_share(config, "dev")
     test_start = 1 - held_out_share(config, "test")
-    low, high = {
-        "dev": (0.0, dev_end),
-        "train": (dev_end, test_start),
-        "test": (test_start, 1.0),
-    }[split]
-    origins = training_corpora(config) if isinstance(corpus, HoldOutConfig) else (corpus,)
-    for origin in origins:
-        for record in _read_with_group(config, origin, "train"):
-            if isinstance(record, InvalidLine):
-                if split == "train":
-                    yield record
-            # If nothing is held out, hashing is unnecessary.
-            elif (low, high) == (0, 1) or low <= _hash_fraction(_untagged(record)) < high:
-                yield record
+    if (dev_end, test_start) == (0, 1):
+        return None
+
+    def split_of(example: Example) -> Split:
+        fraction = _hash_fraction(_untagged(example))
+        return "dev" if fraction < dev_end else "test" if fraction >= test_start else "train"
+
+    return split_of
 
 
-def _read_with_group(
-    config: DataConfig, corpus: CorpusConfig, split: Split
+def read_with_group(
+    config: DataConfig, corpus: CorpusConfig, split: Split, parts: Sequence[FilePart] | None = None
 ) -> Iterator[Example | InvalidLine]:
     """Yield the examples of a corpus with their group, and its invalid lines. If the corpus has a
-    tag, add it to the start of each source."""
-    table, tag = _table_name(config, corpus, split), corpus_tag(corpus) or ""
+    tag, add it to the start of each source.
+
+    parts: the parts of files to read. Default: all files of the corpus
+    """
+    table, tag = table_name(config, corpus, split), corpus_tag(corpus) or ""
     corpora = corpora_of(config, split)
     group = _corpus_name(corpus) or (table if any(map(_corpus_name, corpora)) else "")
     corpus_id = group or (table if len(corpora) > 1 else "")
-    for record in _read_records(corpus, config.folder, split, table):
+    if parts is None:
+        records = _read_records(corpus, config.folder, split, table)
+    else:
+        records = _read_parts(corpus, parts, table)
+    if not tag and not corpus_id:
+        yield from records
+        return
+    for record in records:
         if isinstance(record, InvalidLine):
             yield record
         elif tag:
             source = f"{tag} {record.source.strip()}" if record.source.strip() else ""
             yield replace(record, source=source, group=group, corpus=corpus_id, tag=tag)
-        elif corpus_id:
-            yield replace(record, group=group, corpus=corpus_id)
         else:
-            yield record
+            yield replace(record, group=group, corpus=corpus_id)
 
 
 def _corpus_name(corpus: CorpusOrHoldOutConfig) -> str:
@@ -400,7 +443,7 @@ def _untagged(example: Example) -> str:
     return example.source.removeprefix(f"{example.tag} ") or example.target
 
 
-def _table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
+def table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
     """Return the name of the corpus' table in the recipe, for error messages. The name is
     "data.dev", or "data.dev[1]" if the split has several corpora.
 
@@ -419,9 +462,12 @@ def _hash_fraction(text: str) -> float:
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
+def empty_corpus_error(
+    config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
+) -> DataError:
+    """Return the error to raise if a corpus has no example of a split."""
     if isinstance(corpus, HoldOutConfig):
-        return (
+        return DataError(
             f"data.{split}: holding out {corpus.fraction:.1%} of the training data selects no "
             f"example for {split}; raise data.{split}.fraction or add training data"
         )
@@ -433,7 +479,9 @@ def _empty_message(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Spl
         name = corpus.kind
     holds_out = split == "train" and any(held_out_share(config, side) for side in ("dev", "test"))
     remainder = " left after holding out dev and test" if holds_out else ""
-    return f"data.{split}: {name}: there is no example{remainder}; check that the file is not empty"
+    return DataError(
+        f"data.{split}: {name}: there is no example{remainder}; check that the file is not empty"
+    )
 
 
 def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:

@@ -1,9 +1,11 @@
 """Reads lines of text files in constant memory. Errors name the file and the line."""
 
 import glob
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +19,21 @@ MAX_BYTES = 1_000_000
 probably no line breaks or is not text."""
 BLOCK_BYTES = 2**20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """Consecutive lines of a file. Default: all lines.
+
+    start, stop: the part consists of the bytes start to stop - 1. If `stop` is None, it ends at the
+                 end of the file. A compressed file is not divided.
+    first_line:  number of the first line, counted from 1
+    """
+
+    path: Path
+    start: int = 0
+    stop: int | None = None
+    first_line: int = 1
 
 
 def locate(name: str, folder: str) -> Path:
@@ -94,20 +111,23 @@ def read_lines(path: Path) -> Iterator[str]:
     The file may be compressed with gzip or zstd, which is detected from its first bytes. An invalid
     line raises a DataError.
     """
-    return map(_raise_if_invalid, read_lines_or_problems(path))
+    return map(_raise_if_invalid, read_lines_or_problems(FilePart(path)))
 
 
-def read_lines_or_problems(path: Path) -> Iterator[str | InvalidLine]:
+def read_lines_or_problems(part: FilePart) -> Iterator[str | InvalidLine]:
     """Yield the lines of a file like `read_lines`, and an `InvalidLine` for each line that contains
     NUL bytes or is not UTF-8."""
-    number = 0
+    path, number = part.path, part.first_line
+    size = None if part.stop is None else part.stop - part.start
     try:
         with open_file(path) as file:
-            for line in _decode_lines(file, str(path)):
+            if part.start:
+                file.seek(part.start)
+            for line in _decode_lines(file, str(path), number, size):
                 number += 1
                 yield line
     except DamagedFileError as error:
-        raise DataError(f"{path}:{number + 1}: {error}") from error
+        raise DataError(f"{path}:{number}: {error}") from error
     except OSError as error:
         raise NotFoundError(f"{path}: cannot be read: {error.strerror or error}") from error
 
@@ -140,27 +160,34 @@ def _raise_if_invalid(line: str | InvalidLine) -> str:
     return line
 
 
-def _decode_lines(file: BinaryIO, name: str) -> Iterator[str | InvalidLine]:
-    number = 0
+def _decode_lines(
+    file: BinaryIO, name: str, number: int = 1, size: int | None = None
+) -> Iterator[str | InvalidLine]:
+    """Decode the lines of an open file, up to `size` bytes.
+
+    number: number of the first line
+    """
+    remaining = math.inf if size is None else size
     # The line ending and the byte order mark do not count towards MAX_BYTES.
-    while raw := file.readline(MAX_BYTES + 2 + len(BYTE_ORDER_MARK)):
-        number += 1
+    limit = MAX_BYTES + 2 + len(BYTE_ORDER_MARK)
+    while remaining > 0 and (raw := file.readline(limit)):
         yield _decode(raw, name, number)
+        number += 1
+        remaining -= len(raw)
 
 
 def _decode(raw: bytes, name: str, number: int) -> str | InvalidLine:
-    where = f"{name}:{number}"
     if number == 1:
         raw = raw.removeprefix(BYTE_ORDER_MARK)
     line = raw.removesuffix(b"\n").removesuffix(b"\r")
     if len(line) > MAX_BYTES:
         raise DataError(
-            f"{where}: the line is longer than {MAX_BYTES:,} bytes; "
+            f"{name}:{number}: the line is longer than {MAX_BYTES:,} bytes; "
             "split the text into one sentence per line"
         )
     if b"\0" in line:
         return InvalidLine(
-            where,
+            f"{name}:{number}",
             "the line contains a NUL byte, so the file is not UTF-8 text",
             "convert it, for example with: iconv -f UTF-16 -t UTF-8",
         )
@@ -168,7 +195,7 @@ def _decode(raw: bytes, name: str, number: int) -> str | InvalidLine:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         return InvalidLine(
-            where,
+            f"{name}:{number}",
             f"byte {error.start + 1} of the line (0x{line[error.start]:02x}) is not valid UTF-8",
             "convert it, for example with: iconv -f LATIN1 -t UTF-8",
         )

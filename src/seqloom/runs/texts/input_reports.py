@@ -10,10 +10,11 @@ from seqloom.runs.prediction import Prediction
 MAX_LISTED = 5
 """Maximum number of line numbers, and of parts of the source, in a message."""
 
-ProblemKind = Literal["unknown", "position", "number", "empty"]
+ProblemKind = Literal["unknown", "position", "number", "empty", "glossary"]
 """unknown: the vocabulary does not contain a part of the source. position: seqloom chose where a
 protected span was inserted. number: a number of the source is missing in the output. empty: the
-output of a sentence is empty."""
+output of a sentence is empty. glossary: the output does not contain a glossary phrase as often as
+required."""
 
 
 class OutputWarning(str):
@@ -46,6 +47,11 @@ def number_warning(number: str) -> OutputWarning:
 
 def empty_warning(sentence: str) -> OutputWarning:
     return OutputWarning(f"the output of {sentence!r} is empty", "empty", sentence)
+
+
+def glossary_warning(phrase: str, reason: str) -> OutputWarning:
+    text = f"the output does not contain the glossary phrase {phrase!r} as required: {reason}"
+    return OutputWarning(text, "glossary", phrase)
 
 
 @dataclass
@@ -115,6 +121,11 @@ class InputReport:
             "empty": (
                 f"{have} sentences with an empty output",
                 "Check these outputs.",
+            ),
+            "glossary": (
+                f"{have} glossary phrases that the output does not contain as often as required",
+                "The vocabulary cannot express them, the outputs reached the length limit, or they "
+                "occur too often. Check these outputs; --json gives the reason for each.",
             ),
         }
         statement, advice = statements[kind]

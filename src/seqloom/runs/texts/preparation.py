@@ -11,8 +11,10 @@ from seqloom.core.errors import DataError
 from seqloom.decoding.rules import MAX_DEFAULT_LENGTH
 from seqloom.models.seq2seq import Model
 from seqloom.runs.batching import input_tokens
+from seqloom.runs.texts.required_phrases import required_phrases
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
+from seqloom.text.glossary import Glossary
 from seqloom.text.preprocessing import Tags
 from seqloom.text.protected_spans import ProtectedText, Span, find_spans, protect, unprotected
 from seqloom.text.sentences import SegmentedText, single_segment, split_segments, split_text
@@ -41,6 +43,7 @@ class PreparedSegment:
     input:        the input of the model; None if there is nothing to translate
     unknown:      characters or words that the vocabulary does not contain
     sample_index: number that selects the random samples of the segment
+    glossary:     phrases that the output must contain; None for no glossary
     """
 
     before: str
@@ -54,6 +57,7 @@ class PreparedSegment:
     input: ModelInput | None
     unknown: tuple[str, ...]
     sample_index: int
+    glossary: Glossary | None = None
 
     @property
     def read_source(self) -> str:
@@ -95,6 +99,7 @@ class Preparation:
                   not protected.
     use_prefix:   True if the outputs must start with the prefixes
     first:        number of texts that precede these texts in a longer list
+    glossary:     phrases that outputs must contain; None for no glossary
     """
 
     task: TokenTask
@@ -105,6 +110,7 @@ class Preparation:
     prefixes: Sequence[str] | None = None
     use_prefix: bool = True
     first: int = 0
+    glossary: Glossary | None = None
 
     def prepare(self, texts: Sequence[str | SegmentedText]) -> tuple[PreparedText, ...]:
         """Prepare texts. A `SegmentedText` keeps its segments; only too long ones are split."""
@@ -151,7 +157,13 @@ class Preparation:
             if protected.core or (shown_tag and not pass_through):
                 model_input = self.task.prepare(tag + protected.core)
                 tokens = self._encode_prefix(prefix) if self.use_prefix else []
-                model_input = replace(model_input, prefix=(*model_input.prefix, *tokens))
+                model_input = replace(
+                    model_input,
+                    prefix=(*model_input.prefix, *tokens),
+                    required_phrases=required_phrases(
+                        self.task, self.glossary, protected.masked_core, tag
+                    ),
+                )
             segments.append(
                 PreparedSegment(
                     before=space + segment.before if number == 0 else segment.before,
@@ -165,6 +177,7 @@ class Preparation:
                     input=model_input,
                     unknown=self._unknown(segment.text, protected, model_input),
                     sample_index=self.first + index + number * SEGMENT_INDEX_STEP,
+                    glossary=self.glossary,
                 )
             )
             start += len(segment.text)

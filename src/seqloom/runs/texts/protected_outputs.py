@@ -13,8 +13,10 @@ def insert_missing_spans(
     """Insert the inner spans of a text into the output for the text without these spans.
 
     A span is inserted after the output words that are aligned with the source word before it, or
-    before those that are aligned with the source word after it. If neither word is aligned, the
-    span has as many words before it, relative to the length of the text, as in the source.
+    before those that are aligned with the source word after it. For a span that is attached to the
+    word after it, such as an opening tag, the word after it is tried first. If neither word is
+    aligned, the span has as many words before it, relative to the length of the text, as in the
+    source.
 
     Returns the new text, and for each word of the output its index in the new text.
 
@@ -30,7 +32,8 @@ def insert_missing_spans(
     previous = 0
     for number, (start, _) in enumerate(protected.inner):
         words_before = sum(source < start for source in sources)
-        word = _aligned_place(links, words_before)
+        joins_next = insertion(protected, number, 0).joins_next
+        word = _aligned_place(links, words_before, joins_next)
         if word is None:
             word = _relative_place(words_before, len(sources), target_count)
         previous = max(previous, word)  # spans keep their order
@@ -38,12 +41,17 @@ def insert_missing_spans(
     return insert_spans(output.text, insertions)
 
 
-def _aligned_place(links: Sequence[tuple[int, int]], words_before: int) -> int | None:
-    """Return the number of output words before a span, from the alignment; None if unknown."""
+def _aligned_place(
+    links: Sequence[tuple[int, int]], words_before: int, next_first: bool
+) -> int | None:
+    """Return the number of output words before a span, from the alignment; None if unknown.
+
+    next_first: True if the word after the span decides, if it is aligned
+    """
     before = [target for source, target in links if source == words_before - 1]
-    if before:
-        return max(before) + 1
     after = [target for source, target in links if source == words_before]
+    if before and not (after and next_first):
+        return max(before) + 1
     return min(after) if after else None
 
 

@@ -10,6 +10,7 @@ The model runs twice at most: on all segments, and on those whose output lacks a
     predictions = prepared.join(prepared.segment_outputs(outputs, repeated))
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +18,13 @@ from seqloom.metrics.subword_merging import NO_WORD
 from seqloom.runs.batching import input_tokens
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
-from seqloom.runs.texts.input_reports import empty_warning, number_warning, position_warning
+from seqloom.runs.texts.input_reports import (
+    OutputWarning,
+    empty_warning,
+    glossary_warning,
+    number_warning,
+    position_warning,
+)
 from seqloom.runs.texts.joining import (
     OutputSegment,
     WordMaps,
@@ -27,8 +34,14 @@ from seqloom.runs.texts.joining import (
 )
 from seqloom.runs.texts.preparation import PreparedSegment, PreparedText
 from seqloom.runs.texts.protected_outputs import insert_missing_spans
+from seqloom.runs.texts.required_phrases import (
+    phrase_tokens,
+    required_counts,
+    required_phrases,
+)
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
+from seqloom.text.glossary import count_phrases
 from seqloom.text.protected_spans import missing_numbers, missing_spans
 from seqloom.text.sentences import SegmentedText
 
@@ -89,12 +102,14 @@ class PreparedTexts:
             if any(missing_spans(segment.protected, output.text) for output in found)
         ]
         return SearchInputs(
-            [
-                self.task.prepare(segment.tag + segment.protected.without_inner()[0])
-                for segment in segments
-            ],
+            [self._input_without_spans(segment) for segment in segments],
             [segment.sample_index for segment in segments],
         )
+
+    def _input_without_spans(self, segment: PreparedSegment) -> ModelInput:
+        text = segment.protected.without_inner()[0]
+        phrases = required_phrases(self.task, segment.glossary, text, segment.tag)
+        return replace(self.task.prepare(segment.tag + text), required_phrases=phrases)
 
     def segment_outputs(self, outputs: Outputs, repeated: Outputs) -> list[SegmentOutputs]:
         """Return the outputs of each segment of each text, with the protected spans.
@@ -108,7 +123,7 @@ class PreparedTexts:
             by_segment = []
             for segment in text.segments:
                 if segment.input is None:
-                    by_segment.append([_copy(segment)])
+                    by_segment.append([_copy(segment, self.task)])
                     continue
                 found = next(first)
                 incomplete = any(missing_spans(segment.protected, each.text) for each in found)
@@ -116,7 +131,10 @@ class PreparedTexts:
                 by_segment.append(
                     [
                         _complete(
-                            segment, output, again[min(rank, len(again) - 1)] if again else None
+                            self.task,
+                            segment,
+                            output,
+                            again[min(rank, len(again) - 1)] if again else None,
                         )
                         for rank, output in enumerate(found)
                     ]
@@ -176,15 +194,18 @@ def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Predi
     return replace(output, warnings=tuple(dict.fromkeys(warnings)), unknown=pivots[0].unknown)
 
 
-def _copy(segment: PreparedSegment) -> Prediction:
+def _copy(segment: PreparedSegment, task: TokenTask) -> Prediction:
     """Return the output of a segment that contains nothing to translate: the segment itself."""
     text = segment.source.removeprefix(segment.written_tag)
     parts = (text,) if text else ()
-    return Prediction(text, 0.0, unknown=segment.unknown, copied=True, copied_parts=parts)
+    warnings = tuple(phrase_warnings(task, segment, text))
+    return Prediction(
+        text, 0.0, unknown=segment.unknown, copied=True, copied_parts=parts, warnings=warnings
+    )
 
 
 def _complete(
-    segment: PreparedSegment, output: Prediction, repeated: Prediction | None
+    task: TokenTask, segment: PreparedSegment, output: Prediction, repeated: Prediction | None
 ) -> Prediction:
     """Return the output of a segment with the protected spans and the warnings about it.
 
@@ -209,6 +230,7 @@ def _complete(
     if protected.is_active:
         warnings += [number_warning(each) for each in missing_numbers(protected.text, text)]
         warnings += [] if body.strip() else [empty_warning(protected.core)]
+    warnings += phrase_warnings(task, segment, text)
     if protected.leading or protected.trailing or positions is not core:
         output = _map_to_segment(segment, output, text, positions, targets)
     elif segment.hidden_words:
@@ -221,6 +243,33 @@ def _complete(
         unknown=segment.unknown,
         copied_parts=tuple(part for part in parts if part),
     )
+
+
+def phrase_warnings(task: TokenTask, segment: PreparedSegment, text: str) -> list[OutputWarning]:
+    """Return a warning for each glossary phrase that an output does not contain as often as required.
+
+    text: the output of the segment, with its protected spans
+    """
+    if segment.glossary is None:
+        return []
+    phrases = required_phrases(task, segment.glossary, segment.protected.text, "")
+    required = Counter(phrase.text for phrase in phrases)
+    counts = count_phrases(text, required)
+    read = Counter() if segment.input is None else required_counts(segment.input)
+    warnings = []
+    for phrase, count in required.items():
+        if counts[phrase] == count:
+            continue
+        if counts[phrase] > count:
+            reason = f"it occurs {counts[phrase]} times instead of {count}"
+        elif read[phrase] < count:
+            reason = "its source phrase is in a part that is copied to the output"
+        elif phrase_tokens(phrase, task.target_tokenizer) is None:
+            reason = "the vocabulary of the run cannot express it"
+        else:
+            reason = "the length limit leaves no room for it; raise decoding.max_length"
+        warnings.append(glossary_warning(phrase, reason))
+    return warnings
 
 
 def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Prediction:

@@ -14,11 +14,12 @@ from seqloom.serving.api.languages.detection import (
     detect_common_language,
     detect_languages,
 )
-from seqloom.serving.api.languages.pairs import language_name
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
 from seqloom.serving.api.translation import translate
 from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
+from seqloom.text.documents.formats import SUFFIXES
+from seqloom.text.language_names import language_name
 
 AUTO = "auto"
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -81,17 +82,17 @@ async def post_translate(
 ) -> LibreTranslateResponse:
     """Translate a text or, in JSON, a list of texts."""
     request = await _parse_body(http_request, LibreTranslateRequest)
-    _check_key(service, http_request, request.api_key)
+    check_key(service, http_request, request.api_key)
     if request.format != "text":
-        raise _bad_request(
+        raise bad_request(
             f"format: '{request.format}' is not supported, because the model would translate the "
             "tags; send plain text with format = 'text'"
         )
     if request.alternatives > service.limits.alternatives:
-        raise _bad_request(f"alternatives: the limit is {service.limits.alternatives}")
+        raise bad_request(f"alternatives: the limit is {service.limits.alternatives}")
     texts = [request.q] if isinstance(request.q, str) else request.q
     if not any(text.strip() for text in texts):
-        raise _bad_request("q: contains only white space; send some text")
+        raise bad_request("q: contains only white space; send some text")
     detected = await detect_common_language(service, texts) if request.source == AUTO else None
     source = request.source if detected is None else detected.language
     translations = await translate_n_best(service, request, texts, source)
@@ -115,7 +116,7 @@ async def translate_n_best(
 
     Errors that have status 422 in the routes under /api have status 400 here, as in LibreTranslate.
     """
-    _check_languages(service, source, request.target)
+    check_languages(service, source, request.target)
     translate_request = TranslateRequest(
         texts=texts, source=source, target=request.target, n_best=1 + request.alternatives
     )
@@ -149,9 +150,9 @@ async def get_languages(service: ServiceDependency) -> list[Language]:
 async def post_detect(http_request: Request, service: ServiceDependency) -> list[DetectedLanguage]:
     """Detect the language of a text. Returns the possible languages, likeliest first."""
     request = await _parse_body(http_request, DetectRequest)
-    _check_key(service, http_request, request.api_key)
+    check_key(service, http_request, request.api_key)
     if not request.q.strip():
-        raise _bad_request("q: contains only white space; send some text")
+        raise bad_request("q: contains only white space; send some text")
     service.limits.check_texts("q", [request.q])
     return await detect_languages(service, request.q)
 
@@ -164,7 +165,7 @@ async def get_settings(service: ServiceDependency) -> dict[str, Any]:
     return {
         "apiKeys": bool(service.keys.digests),
         "charLimit": service.limits.characters,
-        "filesTranslation": False,
+        "filesTranslation": True,
         "frontendTimeout": 500,
         "keyRequired": bool(service.keys.digests),
         "language": {
@@ -172,7 +173,7 @@ async def get_settings(service: ServiceDependency) -> dict[str, Any]:
             for side, code in (("source", source), ("target", target))
         },
         "suggestions": False,
-        "supportedFilesFormat": [],
+        "supportedFilesFormat": list(SUFFIXES),
     }
 
 
@@ -190,7 +191,7 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
                 400, "invalid-json", f"the body is not valid JSON: {error}; send one JSON object"
             ) from error
         if not isinstance(fields, dict):
-            raise _bad_request('the body must be one JSON object such as {"q": …}')
+            raise bad_request('the body must be one JSON object such as {"q": …}')
     elif content_type == URL_ENCODED:
         fields = _parse_form(await http_request.body())
     elif content_type == MULTIPART:
@@ -205,7 +206,7 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
             + ("this field is required" if item["type"] == "missing" else item["msg"])
             for item in error.errors()
         ]
-        raise _bad_request("; ".join(dict.fromkeys(messages))) from error
+        raise bad_request("; ".join(dict.fromkeys(messages))) from error
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:
@@ -216,10 +217,10 @@ def _parse_form(body: bytes) -> dict[str, Any]:
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
     except UnicodeDecodeError as error:
-        raise _bad_request(f"the form is not valid UTF-8: {error}; encode it as UTF-8") from error
+        raise bad_request(f"the form is not valid UTF-8: {error}; encode it as UTF-8") from error
 
 
-def _check_languages(service: Service, source: str, target: str) -> None:
+def check_languages(service: Service, source: str, target: str) -> None:
     pairs = service.catalogue.language_pairs
     codes = {code for pair in pairs for code in (pair.source, pair.target)}
     for side, code in (("source", source), ("target", target)):
@@ -227,10 +228,10 @@ def _check_languages(service: Service, source: str, target: str) -> None:
             available = ", ".join(sorted(codes)) or (
                 "none; start the server with --languages, for example --languages de:en"
             )
-            raise _bad_request(f"{side}: {code} is not supported; available languages: {available}")
+            raise bad_request(f"{side}: {code} is not supported; available languages: {available}")
 
 
-def _check_key(service: Service, http_request: Request, field: str | None) -> None:
+def check_key(service: Service, http_request: Request, field: str | None) -> None:
     """Raise a 403 error if the API key of a request is missing or wrong.
 
     The key is in the field `api_key` of the body, in the query string or in the Authorization
@@ -246,5 +247,5 @@ def _check_key(service: Service, http_request: Request, field: str | None) -> No
         raise ApiError(403, error.kind, str(error)) from error
 
 
-def _bad_request(message: str) -> ApiError:
+def bad_request(message: str) -> ApiError:
     return ApiError(400, "invalid", message)

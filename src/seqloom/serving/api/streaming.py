@@ -80,6 +80,12 @@ async def stream_translation(
             "beam" if request.n_best == 1 else "n_best",
             "only greedy search can be streamed; omit this field or use /api/translate",
         )
+    if request.glossary is not None:
+        raise invalid_field(
+            "glossary",
+            "cannot be streamed, because its phrases can change tokens that were sent already; use "
+            "/api/translate",
+        )
     direction = choose_direction(service, request.run, request.source, request.target)
     loaded = direction.loaded
     decoding = greedy_config(loaded.token_run.config.decoding)

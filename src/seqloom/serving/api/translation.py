@@ -27,6 +27,7 @@ from seqloom.serving.api.schemas.predictions import (
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
+from seqloom.text.glossary import Glossary
 
 INLINE_CHARACTERS = 200
 """Requests with at most this many characters are prepared in the event loop, longer ones in another
@@ -105,6 +106,8 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
         limits.check_texts("prefix", [request.prefix])
         if len(request.texts) > 1 or request.split:
             raise invalid_field("prefix", "needs a single text; omit split, or set it to false")
+    if request.glossary is not None:
+        limits.check_glossary("glossary", request.glossary)
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,7 @@ async def prepare_texts(
         prefixes=None if request.prefix is None else [request.prefix],
         split=request.split,
         pass_through=request.pass_through,
+        glossary=None if request.glossary is None else Glossary.of(request.glossary),
     )
 
     def prepare() -> PreparedTexts:

@@ -11,6 +11,7 @@ from seqloom.core.errors import SeqloomError
 from seqloom.serving.api import (
     captions,
     completion,
+    documents,
     forecasts,
     inspection,
     lab_reports,
@@ -46,6 +47,7 @@ ROUTERS = (
     training_logs.router,
     lab_reports.router,
     libretranslate.router,
+    documents.router,
     static_files.router,
 )
 

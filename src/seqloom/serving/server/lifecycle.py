@@ -92,15 +92,19 @@ def run_server(
     observe_request: RequestObserver,
     callbacks: ServerCallbacks,
     options: HttpOptions,
+    listens_while_loading: bool = True,
 ) -> None:
     """Listen, load the runs, and serve requests until a stop signal arrives.
+
+    listens_while_loading: if False, load the runs before listening, because other processes serve
+                           the same port
 
     After the signal, finishes the admitted requests and returns. A second signal ends the process
     immediately.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
     lifecycle = _Lifecycle(address, load, limits, admission, observe_request, callbacks, options)
-    loaded = asyncio.run(lifecycle.run())
+    loaded = asyncio.run(lifecycle.run(listens_while_loading))
     loaded.service.catalogue.close()
 
 
@@ -145,9 +149,13 @@ class _Lifecycle:
             log_enabled=False,
         )
 
-    async def run(self) -> "LoadedApp":
+    async def run(self, listens_while_loading: bool) -> "LoadedApp":
         self._set_signal_handlers(self._callbacks.stopped_while_loading)
-        loading = asyncio.ensure_future(self._load_app())
+        if not listens_while_loading:
+            loaded = await self._load_app()
+            await self._server.serve()
+            return loaded
+        loading = asyncio.ensure_future(self._listen_and_load())
         try:
             await self._server.serve()
         finally:
@@ -155,14 +163,17 @@ class _Lifecycle:
                 loading.cancel()
         return await loading
 
-    async def _load_app(self) -> "LoadedApp":
+    async def _listen_and_load(self) -> "LoadedApp":
         await _wait_until_listening(self._address)
         self._callbacks.listening()
         try:
-            loaded = await _run_in_daemon_thread(self._load)
+            return await self._load_app()
         except BaseException:
             self._server.stop()  # type: ignore[no-untyped-call]
             raise
+
+    async def _load_app(self) -> "LoadedApp":
+        loaded = await _run_in_daemon_thread(self._load)
         self._startup.set_app(loaded.app, loaded.model_routes)
         # The loaded objects live until the process ends. `freeze` excludes them from garbage
         # collections, which would otherwise spend milliseconds on traversing them each time.

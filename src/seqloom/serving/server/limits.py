@@ -3,7 +3,7 @@
 `seqloom serve --limit NAME=VALUE` changes a limit; GET /api/runs lists them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field, ValidationError
 
@@ -29,6 +29,8 @@ class Limits(Section):
     """Maximum number of characters of one text."""
     texts: int = Field(64, ge=1)
     """Maximum number of texts, prompts or windows of numbers in one request."""
+    glossary: int = Field(256, ge=0)
+    """Maximum number of pairs in the glossary of one request."""
     beam: int = Field(8, ge=1)
     """Maximum beam width."""
     alternatives: int = Field(5, ge=0)
@@ -44,6 +46,11 @@ class Limits(Section):
     """Maximum time that a request waits before the server rejects it."""
     deadline_seconds: float = Field(30.0, gt=0)
     """Maximum time from the complete request body to the complete response."""
+    files: int = Field(32, ge=1)
+    """Maximum number of translated files that wait for their download. The server rejects further
+    files with 503."""
+    file_seconds: float = Field(600.0, gt=0)
+    """Maximum time that a translated file waits for its download."""
     body_seconds: float = Field(30.0, gt=0)
     """Maximum time for the request body to arrive."""
     header_seconds: float = Field(10.0, ge=0.001)
@@ -62,6 +69,17 @@ class Limits(Section):
                 raise _too_large(
                     f"{field}[{index}]",
                     f"has {len(text):,} characters; the limit is {self.characters:,} per text",
+                )
+
+    def check_glossary(self, field: str, pairs: Mapping[str, str]) -> None:
+        """Raise a 413 error if a glossary has too many pairs or one of its phrases is too long."""
+        if len(pairs) > self.glossary:
+            raise _too_large(field, f"has {len(pairs)} pairs; the limit is {self.glossary}")
+        for phrase in (*pairs, *pairs.values()):
+            if len(phrase) > self.characters:
+                raise _too_large(
+                    field,
+                    f"has a phrase of {len(phrase):,} characters; the limit is {self.characters:,}",
                 )
 
     def check_count(self, field: str, count: int) -> None:

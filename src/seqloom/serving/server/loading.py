@@ -11,6 +11,7 @@ import torch
 from starlette.types import ASGIApp
 
 from seqloom.config.schema.names import EngineKind
+from seqloom.core.device_setting import DEVICE_VARIABLE
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.api_keys import ApiKeys
 from seqloom.serving.server.batcher import Batcher
@@ -28,6 +29,15 @@ def reserve_event_loop_core() -> None:
     """
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+
+
+def select_gpu(index: int) -> None:
+    """Select the GPU of a worker, if there are several GPUs and the user has not chosen a device.
+
+    index: the index of the worker. GPUs are assigned in turn.
+    """
+    if DEVICE_VARIABLE not in os.environ and torch.cuda.device_count() > 1:
+        os.environ[DEVICE_VARIABLE] = f"cuda:{index % torch.cuda.device_count()}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The state that all request handlers share, and the FastAPI dependencies that provide it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -10,16 +11,22 @@ from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.api_keys import ApiKeys, bearer_token
 from seqloom.serving.server.catalogue import Catalogue
 from seqloom.serving.server.limits import Limits
+from seqloom.serving.server.translated_files import TranslatedFiles
 
 
 @dataclass(frozen=True)
 class Service:
-    """The loaded runs, the request limits, admission control and the API keys."""
+    """The loaded runs, the request limits, admission control, the API keys and translated files."""
 
     catalogue: Catalogue
     limits: Limits
     admission: AdmissionControl
     keys: ApiKeys = field(default_factory=ApiKeys)
+
+    @cached_property
+    def files(self) -> TranslatedFiles:
+        """Translated files that wait for their download."""
+        return TranslatedFiles(self.limits.files, self.limits.file_seconds)
 
 
 # The dependencies are `async`, because FastAPI runs other dependencies in a thread pool, which

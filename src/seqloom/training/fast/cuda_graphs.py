@@ -14,14 +14,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqloom.core.batch import Batch
 from seqloom.models.compile import compile_model
 from seqloom.models.seq2seq import Model
 from seqloom.training.distributed import World
 from seqloom.training.fine_tuning.freezing import trainable_parameters
-from seqloom.training.step import LossFunction, StepResult
+from seqloom.training.step import (
+    LossFunction,
+    SeededBatch,
+    StepOutOfMemory,
+    StepResult,
+    clip_gradients,
+)
 
 WARM_UPS = 3
 """Number of times that a function runs before it is captured. In these runs, libraries choose
@@ -61,9 +67,10 @@ class Capture:
 class CapturedSteps:
     """Runs training steps by replaying one CUDA graph per batch shape.
 
-    A step with a single batch on a single rank is captured as one graph. A step with several
+    A step with a single batch in a single process is captured as one graph. A step with several
     batches or on several ranks sums the gradients before it updates the weights. Therefore one
-    graph computes the gradients of a batch, and a second graph updates the weights.
+    graph computes the gradients of a batch, and a second graph updates the weights. All gradients
+    are in one block of memory, so that a single operation sums them over the ranks.
     """
 
     def __init__(
@@ -78,12 +85,13 @@ class CapturedSteps:
         self.trained = trainable_parameters(model)
         self.optimizer = optimizer
         self.compute_loss = compute_loss
-        self.max_norm = float("inf") if clip is None else clip
+        self.clip = clip
         self.world = world
         self.targets = torch.ones((), device=world.device)
         self.norm = torch.zeros((), device=world.device)
         self._captures: dict[object, Capture] = {}
         self._replay_update: Callable[[], object] | None = None
+        self._flat: Tensor | None = None
         self._gradients: list[Tensor] | None = None
         self.seconds = 0.0
         """Time spent on captures, compilation included."""
@@ -92,24 +100,34 @@ class CapturedSteps:
         # All warm-ups use one stream, because the allocator reuses memory only within a stream.
         self._stream = torch.cuda.Stream(world.device) if on_gpu else None
 
-    def step(self, batches: Sequence[Batch]) -> StepResult:
+    def step(self, batches: Sequence[SeededBatch]) -> StepResult:
         """Take one optimiser step. The batches may be in host or device memory."""
-        targets = sum(batch.num_targets for batch in batches)
-        if len(batches) == 1 and self.world.size == 1:
+        targets = sum(each.batch.num_targets for each in batches)
+        if len(batches) == 1 and not self.world.has_group:
             self.targets.fill_(targets)
-            capture = self._capture_for(batches[0], self._full_step)
-            capture.run(batches[0])
+            batches[0].seed_torch()
+            capture = self._capture_for(batches[0].batch, self._full_step)
+            capture.run(batches[0].batch)
             return StepResult(capture.loss, targets, self.norm)
-        targets = round(self.world.sum(targets))
+        targets = self.world.sum(targets)
         self.targets.fill_(targets)
         self._zero_gradients()
         total = torch.zeros_like(self.targets)
-        for batch in batches:
-            capture = self._capture_for(batch, self._add_gradient)
-            capture.run(batch)
-            total += capture.loss
+        out_of_memory = None
+        try:
+            for each in batches:
+                each.seed_torch()
+                capture = self._capture_for(each.batch, self._add_gradient)
+                capture.run(each.batch)
+                total += capture.loss
+        except torch.OutOfMemoryError as error:
+            # Keep only the message, because the traceback references tensors.
+            out_of_memory = str(error)
+        if self.world.any(out_of_memory is not None):
+            raise StepOutOfMemory(out_of_memory)
         self.world.all_reduce_(total)
-        self.world.all_reduce_gradients(self.trained)
+        assert self._flat is not None
+        self.world.all_reduce_(self._flat)
         if self._replay_update is None:
             self._replay_update = self._capture(self._update)
         self._replay_update()
@@ -127,16 +145,24 @@ class CapturedSteps:
         return loss.detach()
 
     def _update(self) -> None:
-        self.norm.copy_(nn.utils.clip_grad_norm_(self.trained, self.max_norm))
+        self.norm.copy_(clip_gradients(self.trained, self.clip))
         self.optimizer.step()
 
     def _zero_gradients(self) -> None:
-        """Give every trained parameter a fixed gradient tensor, and set all of them to zero."""
-        if self._gradients is None:
-            self._gradients = [torch.zeros_like(each) for each in self.trained]
+        """Give every trained parameter a fixed gradient tensor, and set all of them to zero.
+
+        The gradient tensors are views of one flat tensor.
+        """
+        if self._flat is None or self._gradients is None:
+            sizes = [each.numel() for each in self.trained]
+            self._flat = self.trained[0].new_zeros(sum(sizes))
+            self._gradients = [
+                part.view_as(parameter)
+                for part, parameter in zip(self._flat.split(sizes), self.trained, strict=True)
+            ]
         for parameter, gradient in zip(self.trained, self._gradients, strict=True):
             parameter.grad = gradient
-        torch._foreach_zero_(self._gradients)
+        self._flat.zero_()
 
     def _capture_for(self, batch: Batch, function: Callable[[Batch], Tensor]) -> Capture:
         """Return the `Capture` of `function` for batches of this shape. If there is none yet,

@@ -55,10 +55,13 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     because the code of an extension may choose its operations by the data.
 
     If the sources are sequences of vectors (frames), steps are never captured, because the batches
-    have many different lengths.
+    have many different lengths. Nor are they captured with FSDP, which allocates memory in every
+    step, or with activation checkpointing, which reads the random state of the GPU.
     """
     settings = config.training
     if config.data.has_frames:
+        return False
+    if settings.parallel == "fsdp" or settings.activation_checkpointing:
         return False
     if settings.loop == "auto" and config.model.has_extensions:
         return False

@@ -7,7 +7,13 @@ from pathlib import Path
 from seqloom.config.schema.corpora import CsvConfig, TsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import locate_all, read_lines, read_lines_or_problems, shorten
+from seqloom.data.readers.text_files import (
+    FilePart,
+    locate_all,
+    read_lines,
+    read_lines_or_problems,
+    shorten,
+)
 
 
 def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
@@ -91,21 +97,24 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | I
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
     for path in locate_all(config.path, folder):
-        yield from _read_tsv_file(path, config, table)
+        yield from read_tsv_part(FilePart(path), config, table)
 
 
-def _read_tsv_file(path: Path, config: TsvConfig, table: str) -> Iterator[Example | InvalidLine]:
+def read_tsv_part(part: FilePart, config: TsvConfig, table: str) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line of a part of a file, or a problem."""
+    path = str(part.path)
     selected = (config.source_column, config.target_column, *config.reference_columns)
-    for number, line in enumerate(read_lines_or_problems(path), start=1):
+    last = max(selected)
+    for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
         if isinstance(line, InvalidLine):
             yield line
             continue
         columns = line.split("\t")
-        if len(columns) <= max(selected):
-            yield _missing_column(f"{path}:{number}", columns, max(selected), table)
+        if len(columns) <= last:
+            yield _missing_column(f"{path}:{number}", columns, last, table)
             continue
-        source, target, *references = (columns[column] for column in selected)
-        yield Example(source, target, (target, *references), f"{path}:{number}")
+        texts = [columns[column] for column in selected]
+        yield Example(texts[0], texts[1], tuple(texts[1:]), f"{path}:{number}")
 
 
 def _missing_column(where: str, columns: list[str], missing: int, table: str) -> InvalidLine:

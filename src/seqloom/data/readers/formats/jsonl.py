@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from seqloom.config.schema.corpora import JsonlConfig
 from seqloom.data.example import Example, InvalidLine
 from seqloom.data.readers.formats.records import convert_record, show_value
-from seqloom.data.readers.text_files import locate_all, read_lines_or_problems
+from seqloom.data.readers.text_files import FilePart, locate_all, read_lines_or_problems
 
 
 def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
@@ -21,12 +20,15 @@ def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
     for path in locate_all(config.path, folder):
-        yield from _read_file(path, config, table)
+        yield from read_jsonl_part(FilePart(path), config, table)
 
 
-def _read_file(path: Path, config: JsonlConfig, table: str) -> Iterator[Example | InvalidLine]:
-    for number, line in enumerate(read_lines_or_problems(path), start=1):
-        where = f"{path}:{number}"
+def read_jsonl_part(
+    part: FilePart, config: JsonlConfig, table: str
+) -> Iterator[Example | InvalidLine]:
+    """Yield one example per line of a part of a file, or a problem."""
+    for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
+        where = f"{part.path}:{number}"
         record = line if isinstance(line, InvalidLine) else _parse(line, where)
         if isinstance(record, InvalidLine):
             yield record

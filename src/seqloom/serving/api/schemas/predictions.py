@@ -87,6 +87,11 @@ class TranslateRequest(RunRequest):
         description="Copy parts that the model cannot translate, such as URLs and emoji, to the "
         "output. Default: the run's setting.",
     )
+    glossary: dict[Text, Text] | None = Field(
+        None,
+        description="Source phrases and the target phrases that the output must contain for them. "
+        "If this is not possible, the output has a warning.",
+    )
     alignment: bool = Field(False, description="Return word alignments.")
     attention: bool = Field(False, description="Return the mean attention weights.")
     heads: bool = Field(False, description="Return the attention weights of each layer and head.")

@@ -1,0 +1,97 @@
+"""Throughput of `seqloom serve --workers`: python -m bench.serving_workers RUN
+
+A server with one worker and a server with several workers are measured side by side. Their clients
+alternate, so that other load on the machine affects both.
+"""
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from bench.machine import describe_environment
+from bench.serving import measure_throughput, running_server
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results" / "serving-workers.json"
+
+
+def measure(folder: Path, workers: int, clients: int, rounds: int, count: int) -> dict[str, Any]:
+    import seqloom
+    from seqloom.data.readers.splits import read_split
+
+    config = seqloom.load(folder).config
+    texts = list(dict.fromkeys(example.source for example in read_split(config.data, "test")))
+    rates: dict[str, list[float]] = {"1": [], str(workers): []}
+    with (
+        running_server(folder) as one_port,
+        running_server(folder, "--workers", str(workers)) as many_port,
+    ):
+        for port in (one_port, many_port):
+            measure_throughput(port, texts[: 4 * clients], clients)
+        for number in range(rounds):
+            batch = texts[number * count : (number + 1) * count]
+            one_rate, one = measure_throughput(one_port, batch, clients)
+            many_rate, many = measure_throughput(many_port, batch, clients)
+            assert one == many, "the number of workers changed a translation"
+            rates["1"].append(one_rate)
+            rates[str(workers)].append(many_rate)
+    one_rates, many_rates = rates.values()
+    ratios = [many / one for one, many in zip(one_rates, many_rates, strict=True)]
+    return {
+        "run": folder.name,
+        "workers": workers,
+        "clients": clients,
+        "requests": count * rounds,
+        "requests_a_second": rates,
+        "times_faster": ratios,
+        "times_faster_median": statistics.median(ratios),
+        "equal_answers": True,
+        "about": {
+            **describe_environment(0),
+            "command": f"python -m bench.serving_workers {folder}",
+        },
+    }
+
+
+def format_report(results: dict[str, Any]) -> str:
+    """The results as Markdown."""
+    about = results["about"]
+    rows = "\n".join(
+        f"| {workers} | {statistics.median(rates):.1f} |"
+        for workers, rates in results["requests_a_second"].items()
+    )
+    return f"""# Speed of several server processes
+
+Written by `{about["command"]}` ({about["date"]}): {about["machine"]}, torch {about["torch"]}. Servers and
+clients share the machine. Run: {results["run"]}. {results["clients"]} clients, {results["requests"]} requests of one
+sentence, medians of {len(results["times_faster"])} alternating rounds.
+
+| workers | requests per second |
+|---:|---:|
+{rows}
+
+**Speed-up: {results["times_faster_median"]:.2f}** (rounds: {", ".join(f"{each:.2f}" for each in results["times_faster"])}).
+Both servers returned the same translations.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--requests", type=int, default=256, help="requests per round")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    results = measure(
+        arguments.run, arguments.workers, arguments.clients, arguments.rounds, arguments.requests
+    )
+    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    arguments.out.with_suffix(".md").write_text(format_report(results), encoding="utf-8")
+    print(format_report(results))
+
+
+if __name__ == "__main__":
+    main()

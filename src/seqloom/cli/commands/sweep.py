@@ -1,0 +1,171 @@
+"""seqloom sweep"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqloom.cli.options import Json, Recipe
+from seqloom.cli.output import print_json, print_message
+from seqloom.cli.parameters.global_options import THREADS_VARIABLE
+from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.recipe_settings import resolve_recipe
+from seqloom.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from seqloom.runs.sweeps.space import Dimension, SweepTrial
+    from seqloom.runs.sweeps.training_process import TrialResult
+
+
+def sweep(
+    recipe: Recipe,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=A,B,C",
+            help="Values of a setting. The sweep trains all combinations. With --trials also "
+            "KEY=LOW..HIGH, or KEY=LOW..HIGH:log for a logarithmic scale. Can be repeated.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--run", metavar="FOLDER", help="Folder of the runs. Default: runs/RECIPE-sweep."
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Let Optuna choose the values of N trials. Default: all combinations.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=256,
+            help="Number of trainings at a time. Default: 1; with --ray, as many as fit.",
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Train on a Ray cluster with this address, for example auto. local starts a "
+            "cluster on this machine.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Train a recipe with different settings, and compare the scores on the dev split.
+
+    The same command continues an interrupted sweep and keeps finished runs. A training that fails
+    is reported at the end, and the others go on. `seqloom runs` lists the runs.
+    """
+    from seqloom.runs.sweeps.space import grid, parse_dimensions
+
+    dimensions = parse_dimensions(settings or [])
+    if not dimensions:
+        raise typer.BadParameter("--set is missing: name a setting and its values, KEY=A,B,C.")
+    planned = grid(dimensions) if trials is None else []
+    _check_settings(recipe, planned)
+    root = folder or Path("runs") / f"{Path(recipe).stem}-sweep"
+    if (root / "config.toml").exists():
+        raise ConfigError(f"--run {root}: is a run folder. Give a folder for several runs.")
+    root.mkdir(parents=True, exist_ok=True)
+    set_interruption_message(
+        lambda: (
+            f"Interrupted. {root} keeps the finished runs. To continue, run: {current_command()}"
+        )
+    )
+    results = _train(recipe, root, dimensions, planned, trials, jobs, ray)
+    if json:
+        print_json([result.to_json() for result in results], indent=2)
+    else:
+        _print_table(results)
+    _raise_failures(results)
+
+
+def _check_settings(recipe: str, planned: Sequence[SweepTrial]) -> None:
+    """Resolve the recipe with the settings of each trial, so that errors come before training."""
+    for trial in planned:
+        resolve_recipe(recipe, trial.settings)
+
+
+def _train(
+    recipe: str,
+    root: Path,
+    dimensions: Sequence[Dimension],
+    planned: Iterable[SweepTrial],
+    trials: int | None,
+    jobs: int | None,
+    ray: str | None,
+) -> list[TrialResult]:
+    """Train all trials. Returns their results, the best first."""
+    from seqloom.runs.sweeps.training_process import (
+        LOWER_IS_BETTER,
+        TrialRunner,
+        best_first,
+        run_on_ray,
+        run_trials,
+    )
+
+    configured = os.environ.get(THREADS_VARIABLE, "")
+    threads = int(configured) if configured.isdigit() else None
+    if threads is None and jobs is not None and jobs > 1:
+        threads = max(1, (os.cpu_count() or 1) // jobs)
+    source = str(Path(recipe).absolute()) if Path(recipe).exists() else recipe
+    runner = TrialRunner(source, root.absolute() if ray else root, threads)
+    run: Callable[[SweepTrial], TrialResult] = runner
+    if ray is not None:
+        run, jobs = run_on_ray(runner, ray, jobs)
+    study = None
+    if trials is not None:
+        from seqloom.runs.sweeps.optuna_study import OptunaStudy
+
+        score = resolve_recipe(recipe, []).config.training.stopping.score
+        study = OptunaStudy(root, dimensions, trials, minimises=score in LOWER_IS_BETTER)
+        planned = study.trials()
+    results = []
+    for result in run_trials(run, planned, jobs or 1):
+        if study is not None:
+            study.tell(result)
+        score_text = "failed" if result.error else f"{result.best:.4g}" if result.best else "-"
+        print_message(f"{result.trial.name}: {score_text}")
+        results.append(result)
+    return best_first(results)
+
+
+def _print_table(results: Sequence[TrialResult]) -> None:
+    from seqloom.cli.tables import make_table, metric_label, stdout_console
+
+    rows = []
+    for result in results:
+        run = result.run
+        best = "" if run is None or run.best is None else f"{run.best:.4g}"
+        step = "" if run is None or run.best_step is None else f"{run.best_step:,}"
+        status = "failed" if result.error or run is None else run.status
+        rows.append((result.trial.name, best, step, status))
+    score = next((each.run.score for each in results if each.run and each.run.score), "score")
+    headers = ("trial", f"best {metric_label(score)} on dev", "at step", "status")
+    stdout_console().print(make_table(headers, rows))
+
+
+def _raise_failures(results: Sequence[TrialResult]) -> None:
+    from seqloom.runs.sweeps.training_process import SweepFailedError
+
+    failed = [result for result in results if result.error]
+    if failed:
+        listed = "\n".join(f"{result.trial.name}: {result.error}" for result in failed)
+        raise SweepFailedError(
+            f"{len(failed)} of {len(results)} trainings failed. The same command tries them again.\n"
+            f"{listed}"
+        )

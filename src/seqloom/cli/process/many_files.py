@@ -1,0 +1,218 @@
+"""`translate --input`: translates many files into an output folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from seqloom.cli.output import print_message, print_warning
+from seqloom.cli.parameters.global_options import THREADS_VARIABLE
+from seqloom.cli.process.interrupts import current_command, set_interruption_message
+from seqloom.cli.process.progress import progress_bar, shows_progress
+from seqloom.cli.process.resumable_output import glossary_digest, named_options
+from seqloom.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from seqloom.config.schema.decoding import DecodingConfig
+    from seqloom.runs.batch_translation.block_translator import (
+        BlockReport,
+        BlockTranslator,
+        FileEnd,
+        LineReport,
+        Shard,
+        TranslationJob,
+    )
+    from seqloom.runs.batch_translation.input_files import InputFile
+    from seqloom.runs.batch_translation.job_progress import JobProgress
+    from seqloom.runs.batch_translation.output_lines import TranslationFormatter
+    from seqloom.runs.batch_translation.request import TranslationRequest
+    from seqloom.runs.options import PredictionOptions
+    from seqloom.runs.run import Run
+
+NOT_IN_REQUEST = (
+    *("run_folder", "files", "ensemble", "inputs", "output", "overwrite", "glossary"),
+    *("workers", "shard", "ray", "threads", "device", "quiet"),
+)
+"""Parameters that do not change the outputs, or that other parts of the request replace."""
+ONE_SHARD = "1/1"
+
+
+@dataclass(frozen=True)
+class ManyFiles:
+    """The options of `translate` about many files.
+
+    inputs:  file names and patterns
+    workers: number of processes, or of actors of a Ray cluster; None: one process, or as many actors
+             as the cluster has room for
+    shard:   I/N
+    ray:     address of a Ray cluster; None: this machine
+    """
+
+    inputs: Sequence[str]
+    output: Path
+    overwrite: bool
+    field: str | None
+    output_field: str
+    workers: int | None
+    shard: str
+    ray: str | None
+
+    def check(self, formatter: TranslationFormatter) -> tuple[list[InputFile], Shard]:
+        """Return the input files and the shard. Raise an error if the options are not valid."""
+        from seqloom.runs.batch_translation.input_files import find_input_files
+
+        if self.output.is_file():
+            raise ConfigError(f"--output {self.output}: is a file. With --input, give a folder.")
+        if self.shard != ONE_SHARD and self.overwrite:
+            raise ConfigError(
+                "--overwrite: several shards cannot replace the outputs of one folder. Delete the "
+                "folder first, or choose another one."
+            )
+        if self.shard != ONE_SHARD and self.ray is not None:
+            raise ConfigError(
+                "--shard and --ray: Ray distributes the blocks itself. Use one of them."
+            )
+        files = find_input_files(self.inputs, self.field, self.output_field)
+        if (formatter.json or formatter.n_best > 1) and any(file.kind != "text" for file in files):
+            raise ConfigError(
+                "--json and --n-best: only for plain text files. Files with fields receive one "
+                "translation per line; --scores and --alignments add fields."
+            )
+        return files, _parse_shard(self.shard)
+
+    @property
+    def threads(self) -> int:
+        """Number of CPU threads of each process: --threads, or an equal share of the cores."""
+        configured = os.environ.get(THREADS_VARIABLE, "")
+        if configured.isdigit():
+            return int(configured)
+        cores = os.cpu_count() or 1
+        return 1 if self.workers is None else max(1, cores // self.workers)
+
+
+def _parse_shard(text: str) -> Shard:
+    from seqloom.runs.batch_translation.block_translator import Shard
+
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ConfigError(
+            f"--shard {text}: must be I/N, the number of this process and the number of processes, "
+            "for example 1/8 to 8/8."
+        )
+    return Shard(int(match[1]), int(match[2]))
+
+
+def check_many_files_options(context: typer.Context, inputs: Sequence[str] | None) -> None:
+    """Raise a usage error if an option about many files is given without --input, or if files or
+    standard input would be read too."""
+    if inputs:
+        if context.params["files"]:
+            raise typer.BadParameter("give input files either with --input or as arguments.")
+        if context.params["output"] is None:
+            raise typer.BadParameter("--input requires --output, the folder of the translations.")
+        return
+    for name in ("field", "workers", "ray", "shard", "output_field"):
+        parameter = next(one for one in context.command.params if one.name == name)
+        if context.params[name] != parameter.default:
+            raise typer.BadParameter(
+                f"{parameter.opts[0]} requires --input, the files to translate."
+            )
+
+
+def translate_many_files(
+    context: typer.Context,
+    many: ManyFiles,
+    files: Sequence[InputFile],
+    shard: Shard,
+    run: Run,
+    *,
+    decoding: DecodingConfig,
+    options: PredictionOptions,
+    formatter: TranslationFormatter,
+    engine: str,
+) -> None:
+    """Translate files into the output folder and print a message about each finished file.
+
+    engine: name of the engine and of the device
+    """
+    from seqloom.runs.batch_translation.block_translator import BlockTranslator, TranslationJob
+    from seqloom.runs.batch_translation.job_progress import JobProgress
+    from seqloom.runs.batch_translation.output_folder import OutputFolder
+
+    output = OutputFolder(many.output)
+    request = _request(context, run, files, engine)
+    output.prepare(files, request, overwrite=many.overwrite)
+    folders = (run.folder, *run.partners)
+    job = TranslationJob(
+        folders, run.settings, run.engine, decoding, options, formatter, files, output
+    )
+    translator = BlockTranslator(job, run)
+    incomplete: list[str] = []
+
+    def on_file(index: int, is_complete: bool, report: LineReport) -> None:
+        if is_complete:
+            print_message(f"{output.output_path(files[index])}: complete")
+        else:
+            incomplete.append(files[index].name)
+        for message in report.messages(run.source_tags):
+            print_warning(f"{files[index].path}: {message}")
+
+    progress = JobProgress(job, request, shard, translator.empty_report, on_file)
+    set_interruption_message(
+        lambda: (
+            f"Interrupted. {many.output} keeps the finished blocks. To continue, run: "
+            f"{current_command(without='--overwrite')}"
+        )
+    )
+    finished, total = progress.count_lines() if shows_progress() else (0, 0)
+    with progress_bar("translating", "lines") as show:
+        show(finished, total)
+        for lines in progress.watch(_execute(many, job, translator, progress)):
+            show(finished + lines, total)
+    if not progress.unfinished_files:
+        output.remove_empty_folders()
+    if incomplete:
+        print_message(
+            f"This shard is finished. {len(incomplete):,} of {len(files):,} files wait for blocks of "
+            "other shards. The shard that finishes last writes them."
+        )
+
+
+def _execute(
+    many: ManyFiles, job: TranslationJob, translator: BlockTranslator, progress: JobProgress
+) -> Iterable[BlockReport | FileEnd]:
+    """Translate the blocks with this process, with worker processes, or with a Ray cluster."""
+    if many.ray is not None:
+        from seqloom.runs.batch_translation.ray_cluster import translate_with_ray
+
+        files = progress.unfinished_files
+        return translate_with_ray(job, files, many.ray, many.workers, many.threads)
+    if many.workers is not None and many.workers > 1:
+        from seqloom.runs.batch_translation.worker_processes import translate_with_processes
+
+        return translate_with_processes(job, progress.blocks(), many.workers, many.threads)
+    return map(translator.translate, progress.blocks())
+
+
+def _request(
+    context: typer.Context, run: Run, files: Sequence[InputFile], engine: str
+) -> TranslationRequest:
+    """Return everything that determines the outputs."""
+    from seqloom import __version__
+    from seqloom.runs.batch_translation.input_files import BLOCK_LINES
+    from seqloom.runs.folder.bundle import run_digest
+
+    return {
+        "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
+        "input files": {file.name: [file.size, file.time] for file in files},
+        "options": named_options(context, NOT_IN_REQUEST),
+        **glossary_digest(context),
+        "engine": engine,
+        "seqloom version": f"{__version__}, {BLOCK_LINES} lines per block",
+    }

@@ -1,0 +1,169 @@
+"""Builds the folder of a corpus from shards.
+
+DIGEST/                 the corpus
+    report.json         numbers of examples and tokens of all shards
+    NAME.lengths        see `token_store.py`
+    plan.json           sizes of the shards
+    manifest.json       sizes and SHA-256 of all files
+    00000/, 00001/ …    the shards
+.build-DIGEST/          the same folder until it is complete. It keeps finished shards
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from seqloom.core.errors import DataError
+from seqloom.core.storage import read_manifest, remove_leftovers, sync, write_manifest
+from seqloom.data.corpus.dataset import CorpusReport, ProgressCallback, ReadingProgress
+from seqloom.data.corpus.filters import INVALID_LINE
+from seqloom.data.preparation import file_parts, jobs
+from seqloom.data.preparation.jobs import SplitSource, input_bytes, shard_jobs, split_sources
+from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.preparation.shard import REPORT, ShardReport, count_group
+from seqloom.data.preparation.workers import can_use_processes, write_shards
+from seqloom.data.readers.splits import InvalidLines, empty_corpus_error
+
+MIN_PARALLEL_BYTES = 2**23
+"""Minimum size of the data files for which worker processes are started."""
+PLAN = "plan.json"
+
+
+def shard_folders(folder: Path) -> list[Path]:
+    """Return the folders of the shards of a corpus, in order."""
+    shards = (path for path in folder.iterdir() if path.is_dir() and path.name.isdigit())
+    return sorted(shards, key=lambda path: int(path.name))
+
+
+def build_text_corpus(
+    request: CorpusRequest,
+    folder: Path,
+    training_shards: Sequence[Path],
+    progress: ProgressCallback,
+) -> None:
+    """Write all shards of a corpus that are missing in `folder`, then join them.
+
+    training_shards: see `split_sources`
+    """
+    _keep_shards_of_this_plan(folder)
+    sources = split_sources(request, training_shards)
+    workers = _worker_count(request, sources)
+    total = None
+    if all(source.parts is not None for source in sources):
+        total = sum(source.lines for source in sources)
+    finished = sum(ShardReport.load(shard).records for shard in shard_folders(folder))
+    write_shards(
+        request,
+        folder,
+        shard_jobs(request, sources, folder, uses_files=workers > 1),
+        workers,
+        lambda read: progress(ReadingProgress(finished + read, total)),
+    )
+    report = _merge(request, sources, list(map(ShardReport.load, shard_folders(folder))))
+    finish_corpus(folder, report)
+    progress(ReadingProgress(report.read, report.read))
+
+
+def _keep_shards_of_this_plan(folder: Path) -> None:
+    """Remove temporary files, and all shards if another version has cut the data differently."""
+    remove_leftovers(folder)
+    for path in folder.glob(f"{jobs.TEMPORARY_RECORDS}*"):
+        path.unlink()
+    plan = json.dumps({"part_bytes": file_parts.PART_BYTES, "shard_records": jobs.SHARD_RECORDS})
+    path = folder / PLAN
+    if not path.exists() or path.read_text() != plan:
+        for shard in shard_folders(folder):
+            shutil.rmtree(shard)
+        path.write_text(plan)
+
+
+def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int:
+    """Return the number of processes to use: at most one for each shard, and one for small data."""
+    if input_bytes(request) < MIN_PARALLEL_BYTES or sources[0].is_one_shard:
+        return 1
+    workers = request.data.workers or available_cores()
+    if all(source.parts is not None for source in sources):
+        workers = min(workers, sum(len(source.parts or ()) for source in sources))
+    return workers if workers > 1 and can_use_processes(request) else 1
+
+
+def available_cores() -> int:
+    """Return the number of CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _merge(
+    request: CorpusRequest, sources: Sequence[SplitSource], shards: Sequence[ShardReport]
+) -> CorpusReport:
+    """Add up the reports of all shards.
+
+    Raise a DataError if a corpus has no example, or if there are invalid lines and the setting
+    data.invalid_lines does not skip them.
+    """
+    total = CorpusReport(request.split)
+    invalid = InvalidLines()
+    for number, source in enumerate(sources):
+        before = total.read
+        for shard in shards:
+            if shard.source == number:
+                _add_report(total, shard.report)
+                invalid.extend(shard.invalid)
+        is_error = invalid.count and request.data.invalid_lines == "error"
+        if source.corpus is not None and total.read == before and not is_error:
+            raise empty_corpus_error(request.data, source.corpus, request.split)
+    if invalid.count:
+        if request.data.invalid_lines == "error":
+            raise invalid.error()
+        total.read += invalid.count
+        total.dropped[INVALID_LINE] = invalid.count
+    return total
+
+
+def _add_report(total: CorpusReport, report: CorpusReport) -> None:
+    total.read += report.read
+    total.kept += report.kept
+    total.source_tokens += report.source_tokens
+    total.target_tokens += report.target_tokens
+    total.source_unknown += report.source_unknown
+    total.target_unknown += report.target_unknown
+    for counts, added in ((total.dropped, report.dropped), (total.empty, report.empty)):
+        for reason, count in added.items():
+            counts[reason] = counts.get(reason, 0) + count
+    for group, count in report.parts:
+        count_group(total.parts, group, count)
+
+
+def finish_corpus(folder: Path, report: CorpusReport) -> None:
+    """Write the files of a corpus beside its shards, then its manifest.
+
+    The digests of the shards are taken from their own manifests.
+    """
+    if not report.kept:
+        reasons = "; ".join(f"{reason}: {n}" for reason, n in report.dropped.items())
+        raise DataError(
+            f"data.{report.split}: all {report.read} examples were dropped ({reasons}); "
+            "check the data, or relax data.filter"
+        )
+    shards = shard_folders(folder)
+    for name in ("source", "target"):
+        if (shards[0] / f"{name}.offsets").exists():
+            with (folder / f"{name}.lengths").open("wb") as file:
+                for shard in shards:
+                    offsets = np.fromfile(shard / f"{name}.offsets", np.int64)
+                    file.write(np.diff(offsets).astype(np.int32).tobytes())
+    (folder / REPORT).write_text(json.dumps(asdict(report)))
+    for path in folder.iterdir():
+        sync(path)
+    listed = {
+        f"{shard.name}/{name}": entry
+        for shard in shards
+        for name, entry in read_manifest(shard)["files"].items()
+    }
+    write_manifest(folder, listed)

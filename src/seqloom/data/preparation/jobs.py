@@ -1,0 +1,178 @@
+"""Shard jobs: which examples each shard of a corpus contains.
+
+Uncompressed text files are cut into parts, and the worker of a shard reads its part. The examples of
+other corpora are read by the calling process, which passes them to workers in temporary files.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+from seqloom.config.schema.corpora import (
+    ArrowConfig,
+    CorpusConfig,
+    CorpusOrHoldOutConfig,
+    HoldOutConfig,
+)
+from seqloom.data.example import InvalidLine
+from seqloom.data.preparation.file_parts import FileParts, cut_corpus
+from seqloom.data.preparation.records import Records, held_out_file, read_records, write_records
+from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.readers.formats.tables import arrow_paths
+from seqloom.data.readers.splits import (
+    corpora_of,
+    read_share,
+    read_split,
+    read_with_group,
+    refuse_missing_files,
+    split_files,
+    table_name,
+    with_one_hold_out,
+)
+from seqloom.text.long_text import LongTextTokenizer
+
+TEMPORARY_RECORDS = ".records-"
+"""Start of the names of the temporary files that pass records to workers."""
+SHARD_RECORDS = 2**17
+"""Number of examples and invalid lines in a shard of a corpus that is not cut into parts of files."""
+
+
+@dataclass(frozen=True)
+class SplitSource:
+    """A corpus of a split, and how its examples are read.
+
+    corpus:  None if the examples of all corpora are read together
+    read:    reads all examples and invalid lines
+    parts:   the parts of the files of the corpus, one for each shard; None if it is not cut
+    lines:   number of lines of all parts
+    assigns: True if `read` and the parts also contain the examples held out for dev and test
+    is_one_shard: True if all examples must be in one shard
+    """
+
+    corpus: CorpusOrHoldOutConfig | None
+    read: Callable[[], Records]
+    parts: Sequence[FileParts] | None = None
+    lines: int = 0
+    assigns: bool = False
+    is_one_shard: bool = False
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """The examples of one shard: parts of files, or a temporary file.
+
+    index:   index of the shard in the whole corpus
+    source:  index of its SplitSource
+    assigns: see `SplitSource`
+    """
+
+    index: int
+    source: int
+    assigns: bool
+    corpus: CorpusConfig | None = None
+    parts: FileParts = ()
+    temporary: Path | None = None
+
+    def read(self, request: CorpusRequest) -> Records:
+        if self.temporary is not None:
+            return read_records(self.temporary)
+        assert self.corpus is not None
+        return read_with_group(request.data, self.corpus, request.split, self.parts)
+
+    @property
+    def name(self) -> str:
+        """Name of the folder of the shard."""
+        return f"{self.index:05d}"
+
+
+def split_sources(request: CorpusRequest, training_shards: Sequence[Path]) -> list[SplitSource]:
+    """Return the sources of a split, in the order in which they are read.
+
+    training_shards: the shards of the training split, which contain the held-out examples; empty if
+                     it has not been prepared
+    """
+    data, split = request.data, request.split
+    is_replay = split == "train" and data.replay is not None
+    is_long_text = isinstance(request.target, LongTextTokenizer)
+    corpora = corpora_of(data, split)
+    if is_replay or is_long_text or not corpora:
+        return [SplitSource(None, lambda: _read_whole_split(request), is_one_shard=is_long_text)]
+    refuse_missing_files(data, split)
+    return [_source(request, corpus, training_shards) for corpus in with_one_hold_out(corpora)]
+
+
+def _source(
+    request: CorpusRequest, corpus: CorpusOrHoldOutConfig, training_shards: Sequence[Path]
+) -> SplitSource:
+    data, split = request.data, request.split
+    if isinstance(corpus, HoldOutConfig):
+        files = [held_out_file(shard, split) for shard in training_shards]
+        if files and all(path.exists() for path in files):
+            return SplitSource(corpus, lambda: chain.from_iterable(map(read_records, files)))
+        return SplitSource(corpus, lambda: read_share(data, corpus, split))
+
+    def read() -> Records:
+        return read_with_group(data, corpus, split)
+
+    cut = cut_corpus(corpus, data.folder, table_name(data, corpus, split))
+    parts, lines = (None, 0) if cut is None else cut
+    return SplitSource(corpus, read, parts, lines, assigns=split == "train")
+
+
+def _read_whole_split(request: CorpusRequest) -> Records:
+    """Yield all examples of a split and its skipped lines."""
+    skipped: list[InvalidLine] = []
+    for example in read_split(request.data, request.split, skipped.append):
+        yield from skipped
+        skipped.clear()
+        yield example
+    yield from skipped
+
+
+def input_bytes(request: CorpusRequest) -> int:
+    """Return the size of the data files of a split. Bundled and generated data count as 0."""
+    data, split = request.data, request.split
+    paths = split_files(data, split)
+    for corpus in corpora_of(data, split):
+        if isinstance(corpus, ArrowConfig):
+            paths += arrow_paths(corpus.path, data.folder)
+    return sum(path.stat().st_size for path in paths)
+
+
+def shard_jobs(
+    request: CorpusRequest, sources: Sequence[SplitSource], folder: Path, uses_files: bool
+) -> Iterator[tuple[ShardJob, Records]]:
+    """Yield the job and the records of each shard that is not yet in `folder`, in order.
+
+    The records must be read before the next job is requested, unless `uses_files` is set.
+
+    uses_files: write the records to temporary files, so that other processes can read them
+    """
+    index = 0
+    for number, source in enumerate(sources):
+        if source.parts is not None:
+            assert source.corpus is not None
+            assert not isinstance(source.corpus, HoldOutConfig)
+            for parts in source.parts:
+                job = ShardJob(index, number, source.assigns, source.corpus, parts)
+                if not (folder / job.name).exists():
+                    yield job, job.read(request)
+                index += 1
+            continue
+        records = source.read()
+        while (first := next(records, None)) is not None:
+            shard = chain(
+                [first], islice(records, None if source.is_one_shard else SHARD_RECORDS - 1)
+            )
+            job = ShardJob(index, number, source.assigns)
+            index += 1
+            if (folder / job.name).exists():
+                for _ in shard:
+                    pass
+            elif uses_files:
+                path = folder / f"{TEMPORARY_RECORDS}{job.name}"
+                write_records(path, shard)
+                yield ShardJob(job.index, number, source.assigns, temporary=path), iter(())
+            else:
+                yield job, shard

@@ -1,0 +1,211 @@
+"""Tokenises examples and writes them to the folder of one shard."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import groupby, islice
+from pathlib import Path
+from typing import IO, Any
+
+from seqloom.config.schema.data import FilterConfig
+from seqloom.core.storage import atomic_folder
+from seqloom.data.corpus.dataset import CorpusReport
+from seqloom.data.corpus.filters import PairLengths, empty_side, reason_to_drop
+from seqloom.data.corpus.token_store import TokenWriter
+from seqloom.data.example import Example, InvalidLine, Split
+from seqloom.data.preparation.jobs import ShardJob
+from seqloom.data.preparation.records import Records, held_out_file, write_record
+from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.readers.splits import InvalidLines, hold_out_rule
+from seqloom.text.long_text import LongTextTokenizer
+from seqloom.text.subwords import SampledSubwordTokenizer, encode_all, run_with_sampling_seed
+
+REPORT = "report.json"
+BLOCK_EXAMPLES = 1_000
+"""Number of examples that are tokenised at once."""
+
+
+@dataclass
+class ShardReport:
+    """What was counted in one shard.
+
+    source:  index of the SplitSource of the shard
+    report:  numbers of examples and tokens of the split. Invalid lines are not included
+    records: number of examples and invalid lines that were read, including held-out examples
+    invalid: the lines that cannot be used
+    """
+
+    source: int
+    report: CorpusReport
+    records: int = 0
+    invalid: InvalidLines = field(default_factory=InvalidLines)
+
+    def save(self, folder: Path) -> None:
+        (folder / REPORT).write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def load(cls, folder: Path) -> "ShardReport":
+        content = json.loads((folder / REPORT).read_bytes())
+        first = [InvalidLine(**line) for line in content["invalid"]["first"]]
+        parts = [tuple(part) for part in content["report"].pop("parts")]
+        report = CorpusReport(**content["report"], parts=parts)
+        invalid = InvalidLines(content["invalid"]["count"], first)
+        return cls(content["source"], report, content["records"], invalid)
+
+
+def write_shard(
+    request: CorpusRequest,
+    job: ShardJob,
+    records: Records,
+    folder: Path,
+    progress: Callable[[int], None],
+) -> int:
+    """Tokenise examples and write a shard atomically. Return the number of records.
+
+    folder:   folder of the corpus
+    progress: called at intervals with the number of records read so far
+    """
+    with atomic_folder(folder / job.name) as temporary:
+        shard = _Shard(request, job, temporary)
+        work = partial(shard.write, records, progress)
+        if isinstance(request.target, SampledSubwordTokenizer):
+            run_with_sampling_seed(_sampling_seed(request.target.seed, job.index), work)
+        else:
+            work()
+        return shard.result.records
+
+
+def _sampling_seed(seed: int, shard: int) -> int:
+    """Return the seed of a shard. The first shard has the seed of the corpus."""
+    if shard == 0:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed} shard {shard}".encode()).digest()[:4], "big")
+
+
+class _Shard:
+    """The open files of a shard."""
+
+    def __init__(self, request: CorpusRequest, job: ShardJob, folder: Path) -> None:
+        self.request = request
+        self.folder = folder
+        self.split_of = hold_out_rule(request.data) if job.assigns else None
+        self.result = ShardReport(job.source, CorpusReport(request.split))
+        self.has_limits = request.split == "train" and request.data.filter != FilterConfig()
+
+    def write(self, records: Records, progress: Callable[[int], None]) -> None:
+        report = self.result.report
+        is_sampled = isinstance(self.request.target, SampledSubwordTokenizer)
+        # A sampling tokenizer draws its random numbers pair by pair.
+        block_size = 1 if is_sampled else BLOCK_EXAMPLES
+        with ExitStack() as stack:
+            self.targets = self._writer(stack, "target", self.request.target.size)
+            source = self.request.source
+            self.sources = None if source is None else self._writer(stack, "source", source.size)
+            examples = self._own_examples(records, stack)
+            while block := list(islice(examples, block_size)):
+                self._write_block(block)
+                progress(self.result.records)
+        progress(self.result.records)
+        report.target_tokens, report.target_unknown = self.targets.total, self.targets.unknown
+        if self.sources is not None:
+            report.source_tokens, report.source_unknown = self.sources.total, self.sources.unknown
+        self.result.save(self.folder)
+
+    def _writer(self, stack: ExitStack, name: str, vocabulary_size: int) -> TokenWriter:
+        ids, offsets = (
+            stack.enter_context((self.folder / f"{name}.{kind}").open("wb"))
+            for kind in ("ids", "offsets")
+        )
+        return TokenWriter(ids, offsets, vocabulary_size)
+
+    def _own_examples(self, records: Records, stack: ExitStack) -> Iterator[Example]:
+        """Yield the examples of the split. Count invalid lines, and write held-out examples."""
+        held_out: dict[Split, IO[str]] = {}
+        if self.split_of is not None:
+            for split in ("dev", "test"):
+                path = held_out_file(self.folder, split)
+                held_out[split] = stack.enter_context(
+                    path.open("w", encoding="utf-8", newline="\n")
+                )
+        for record in records:
+            self.result.records += 1
+            if isinstance(record, InvalidLine):
+                self.result.invalid.add(record)
+            elif self.split_of is None or (split := self.split_of(record)) == "train":
+                yield record
+            else:
+                write_record(held_out[split], record)
+
+    def _write_block(self, examples: list[Example]) -> None:
+        target_ids, source_ids = self._encode(examples)
+        kept = self._kept(source_ids, target_ids)
+        report = self.result.report
+        report.read += len(examples)
+        report.kept += len(kept)
+        for group, rows in groupby(examples[index].corpus for index in kept):
+            count_group(report.parts, group, len(list(rows)))
+        if len(kept) < len(examples):
+            target_ids = [target_ids[index] for index in kept]
+            source_ids = None if source_ids is None else [source_ids[index] for index in kept]
+        self.targets.append(target_ids)
+        if self.sources is not None:
+            assert source_ids is not None
+            self.sources.append(source_ids)
+
+    def _encode(self, examples: list[Example]) -> tuple[list[list[int]], list[list[int]] | None]:
+        """Return the target ids and the source ids of several examples."""
+        request = self.request
+        is_long_text = isinstance(request.target, LongTextTokenizer)
+        targets = [example.target for example in examples]
+        sources = [example.source.strip() for example in examples]
+        target_ids = encode_all(
+            request.target, targets if is_long_text else [text.strip() for text in targets]
+        )
+        if request.tag_side == "target":
+            for index, tag in enumerate(example.tag for example in examples):
+                if not tag:
+                    continue
+                sources[index] = sources[index].removeprefix(tag).strip()
+                # Do not add a tag to an empty target, so that the filters still drop it as empty.
+                if target_ids[index]:
+                    target_ids[index] = [*request.target.encode(tag), *target_ids[index]]
+        if request.source is None:
+            return target_ids, None
+        return target_ids, encode_all(request.source, sources)
+
+    def _kept(self, source_ids: list[list[int]] | None, target_ids: list[list[int]]) -> list[int]:
+        """Return the indices of the examples to keep. Count empty and dropped examples."""
+        if not self.has_limits and all(target_ids) and (source_ids is None or all(source_ids)):
+            return list(range(len(target_ids)))  # nothing is empty or too long
+        report, kept = self.result.report, []
+        for index, target in enumerate(target_ids):
+            source_length = None if source_ids is None else len(source_ids[index])
+            reason = count_pair(report, PairLengths(source_length, len(target)), self.request)
+            if reason is None:
+                kept.append(index)
+        return kept
+
+
+def count_pair(report: CorpusReport, lengths: PairLengths, request: CorpusRequest) -> str | None:
+    """Count a pair in a report if it is empty or dropped. Return the reason to drop it, or None."""
+    if empty := empty_side(lengths):
+        report.empty[empty] = report.empty.get(empty, 0) + 1
+    if request.split != "train":
+        return None
+    reason = reason_to_drop(lengths, request.data.filter)
+    if reason is not None:
+        report.dropped[reason] = report.dropped.get(reason, 0) + 1
+    return reason
+
+
+def count_group(counts: list[Any], group: str, examples: int = 1) -> None:
+    """Count examples of `group`. `counts` has one entry (group, number of examples) for each
+    sequence of consecutive examples of the same group. If the last entry is for another group, add
+    a new entry. An example without a group ("") is not counted."""
+    if counts and counts[-1][0] == group:
+        counts[-1] = (group, counts[-1][1] + examples)
+    elif group:
+        counts.append((group, examples))

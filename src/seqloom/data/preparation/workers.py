@@ -1,0 +1,213 @@
+"""Worker processes that write shards.
+
+A worker is a Python process that reads jobs from its standard input and writes messages to its
+standard output. Unlike the processes of `multiprocessing`, it does not import the program of its
+parent, so that a script needs no `if __name__ == "__main__"`. A worker ends when its parent does.
+"""
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+
+from seqloom.core.errors import SeqloomError
+from seqloom.data.preparation.jobs import ShardJob
+from seqloom.data.preparation.records import Records
+from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.preparation.shard import write_shard
+
+STDIN, STDOUT = 0, 1  # file descriptors of a process
+POLL_SECONDS = 0.1
+"""Seconds between two calls of the progress callback."""
+
+Jobs = Iterator[tuple[ShardJob, Records]]
+
+
+def write_shards(
+    request: CorpusRequest,
+    folder: Path,
+    jobs: Jobs,
+    workers: int,
+    progress: Callable[[int], None],
+) -> None:
+    """Write the shards of all jobs to `folder`, in this process or in several processes.
+
+    workers:  number of processes. With 1, this process writes the shards
+    progress: called at intervals with the number of records that have been read
+    """
+    if workers > 1:
+        pool = _Pool(request, folder, workers)
+        try:
+            pool.run(jobs, progress)
+        finally:
+            pool.close()
+        return
+    finished = 0
+    for job, records in jobs:
+        finished += write_shard(request, job, records, folder, _added_to(finished, progress))
+
+
+def _added_to(finished: int, progress: Callable[[int], None]) -> Callable[[int], None]:
+    return lambda read: progress(finished + read)
+
+
+def can_use_processes(request: CorpusRequest) -> bool:
+    """Return True if other processes can build the corpus.
+
+    They cannot on Windows, where standard input is no `Connection`, and if code outside seqloom
+    defines classes that cannot be pickled.
+    """
+    if os.name == "nt":
+        return False
+    try:
+        ForkingPickler.dumps(request)
+    except Exception:  # pickling raises errors of several types
+        return False
+    return True
+
+
+class _Worker:
+    """A worker process and the connections to it."""
+
+    def __init__(self) -> None:
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            "from seqloom.data.preparation.workers import run_worker; run_worker()"
+        )
+        # In a session of its own, the process does not receive Ctrl-C: its parent ends it.
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.jobs = Connection(os.dup(self.process.stdin.fileno()), readable=False)
+        self.messages = Connection(os.dup(self.process.stdout.fileno()), writable=False)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def end(self) -> None:
+        """Kill the process. Its unfinished shard is lost."""
+        self.process.kill()
+        self.process.wait()
+
+
+class _Pool:
+    """Passes jobs to worker processes. One thread per process waits for its messages."""
+
+    def __init__(self, request: CorpusRequest, folder: Path, workers: int) -> None:
+        self._setup = (request, folder)
+        self._jobs: queue.Queue[ShardJob | None] = queue.Queue(maxsize=workers)
+        self._errors: list[BaseException] = []
+        self._read: dict[int, int] = {}  # index of a shard -> number of records read
+        self._workers = [_Worker() for _ in range(workers)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(worker,), daemon=True)
+            for worker in self._workers
+        ]
+
+    def run(self, jobs: Jobs, progress: Callable[[int], None]) -> None:
+        """Pass on all jobs and wait until they are finished. Raise the first error of a worker."""
+        for thread in self._threads:
+            thread.start()
+        for job, _ in jobs:
+            self._put(job, progress)
+        for _ in self._threads:
+            self._put(None, progress)
+        for thread in self._threads:
+            while thread.is_alive():
+                thread.join(POLL_SECONDS)
+                self._report(progress)
+        self._report(progress)
+
+    def _put(self, job: ShardJob | None, progress: Callable[[int], None]) -> None:
+        while True:
+            self._report(progress)
+            try:
+                self._jobs.put(job, timeout=POLL_SECONDS)
+                return
+            except queue.Full:
+                continue
+
+    def _report(self, progress: Callable[[int], None]) -> None:
+        if self._errors:
+            raise self._errors[0]
+        progress(sum(list(self._read.values())))
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.end()
+
+    def _serve(self, worker: _Worker) -> None:
+        """Pass jobs to one process until there are no more."""
+        try:
+            worker.jobs.send(self._setup)
+            while (job := self._jobs.get()) is not None:
+                worker.jobs.send(job)
+                self._wait_for(worker, job)
+                if job.temporary is not None:
+                    job.temporary.unlink()
+        except (OSError, EOFError):
+            self._errors.append(_ended_worker(worker))
+        except BaseException as error:
+            self._errors.append(error)
+
+    def _wait_for(self, worker: _Worker, job: ShardJob) -> None:
+        """Read the messages of a process until it has finished a job."""
+        while True:
+            kind, value = worker.messages.recv()
+            if kind == "error":
+                raise value
+            if kind == "finished":
+                return
+            self._read[job.index] = value
+
+
+def _ended_worker(worker: _Worker) -> SeqloomError:
+    return SeqloomError(
+        f"a worker process that prepares data ended with code {worker.process.wait()}, perhaps "
+        "because memory ran out. Finished shards are kept. Start again with fewer processes: "
+        "--set data.workers=1"
+    )
+
+
+def run_worker() -> None:
+    """Run jobs from standard input until it is closed."""
+    inbox = Connection(os.dup(STDIN), writable=False)
+    outbox = Connection(os.dup(STDOUT), readable=False)
+    sys.stdout = sys.stderr  # what other code prints must not be mixed with messages
+    jobs: queue.Queue[ShardJob] = queue.Queue()
+    try:
+        request, folder = inbox.recv()
+        arguments = (request, folder, jobs, outbox)
+        # If the parent ends, the main thread ends and with it the process: daemon threads do not
+        # keep a process alive.
+        threading.Thread(target=_run_jobs, args=arguments, daemon=True).start()
+        while True:
+            jobs.put(inbox.recv())
+    except EOFError:
+        return
+
+
+def _run_jobs(
+    request: CorpusRequest, folder: Path, jobs: "queue.Queue[ShardJob]", outbox: Connection
+) -> None:
+    while True:
+        job = jobs.get()
+        try:
+            records = job.read(request)
+            write_shard(request, job, records, folder, lambda read: outbox.send(("read", read)))
+            outbox.send(("finished", None))
+        except SeqloomError as error:
+            outbox.send(("error", error))
+        except Exception:
+            problem = f"in a worker process:\n{traceback.format_exc()}"
+            outbox.send(("error", RuntimeError(problem)))

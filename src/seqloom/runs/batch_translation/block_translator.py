@@ -1,0 +1,170 @@
+"""Translates blocks of lines and writes them to the output folder."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from seqloom.config.schema.decoding import DecodingConfig, EngineConfig
+from seqloom.runs.batch_translation.input_files import Block, InputFile, read_blocks
+from seqloom.runs.batch_translation.output_folder import OutputFolder
+from seqloom.runs.batch_translation.output_lines import TranslationFormatter, truncation_warning
+from seqloom.runs.options import PredictionOptions
+from seqloom.runs.run import Run, load
+from seqloom.runs.source_tags import SourceTags
+from seqloom.runs.texts.input_reports import InputReport, Problem
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The share of the blocks that one process of a job array translates.
+
+    number: from 1 to `count`
+    """
+
+    number: int = 1
+    count: int = 1
+
+    def has(self, file: int, block: int) -> bool:
+        """Return True if the block belongs to this shard.
+
+        Adding the index of the file distributes many files of one block each.
+        """
+        return (file + block) % self.count == self.number - 1
+
+
+@dataclass(frozen=True)
+class FileEnd:
+    """A file has been read to its end.
+
+    blocks:     number of all blocks of the file
+    unfinished: number of blocks of the shard that were not finished
+    """
+
+    file: int
+    blocks: int
+    unfinished: int
+
+
+@dataclass(frozen=True)
+class TranslationJob:
+    """Everything that a process needs to translate blocks. It can be sent to other processes.
+
+    folders:  the run folder, or the run folders of an ensemble
+    settings: changes to the model, as for `load`
+    """
+
+    folders: Sequence[Path]
+    settings: Sequence[str]
+    engine: EngineConfig
+    decoding: DecodingConfig
+    options: PredictionOptions
+    formatter: TranslationFormatter
+    files: Sequence[InputFile]
+    output: OutputFolder
+
+    def with_absolute_paths(self) -> "TranslationJob":
+        """Return the job for processes that have another working directory."""
+        return replace(
+            self,
+            folders=[folder.absolute() for folder in self.folders],
+            files=[replace(file, path=file.path.absolute()) for file in self.files],
+            output=OutputFolder(self.output.path.absolute()),
+        )
+
+    def unfinished_blocks(self, file: int, shard: Shard) -> Iterator[Block | FileEnd]:
+        """Yield the blocks of a file that belong to the shard and are not finished, and then the end
+        of the file."""
+        finished = self.output.finished_blocks(self.files[file])
+        blocks = unfinished = 0
+        for block in read_blocks(self.files[file], file):
+            blocks += 1
+            if block.index not in finished and shard.has(file, block.index):
+                unfinished += 1
+                yield block
+        yield FileEnd(file, blocks, unfinished)
+
+
+@dataclass
+class LineReport:
+    """Numbers of the lines of a file that need a warning, counted from 1.
+
+    total:        number of lines
+    missing_tags: lines without a tag, if the run has tags
+    truncated:    lines whose output reached the length limit
+    inputs:       what the outputs say about their input lines
+    """
+
+    inputs: InputReport
+    total: int = 0
+    missing_tags: list[int] = field(default_factory=list)
+    truncated: list[int] = field(default_factory=list)
+
+    def add(self, other: "LineReport") -> None:
+        """Add the report about other lines of the same file."""
+        self.total += other.total
+        self.inputs.total = self.total
+        self.missing_tags += other.missing_tags
+        self.truncated += other.truncated
+        for kind, problem in other.inputs.problems.items():
+            sum_of_blocks = self.inputs.problems.setdefault(kind, Problem())
+            sum_of_blocks.numbers += problem.numbers
+            sum_of_blocks.parts.update(problem.parts)
+
+    def messages(self, tags: SourceTags) -> list[str]:
+        """Return the warnings about these lines."""
+        messages = self.inputs.messages()
+        if self.missing_tags:
+            messages.append(tags.warning(self.missing_tags, self.total))
+        if self.truncated:
+            messages.append(truncation_warning(self.truncated, self.total))
+        return messages
+
+
+@dataclass(frozen=True)
+class BlockReport:
+    """A block is finished. The report has the numbers of its lines that need a warning."""
+
+    file: int
+    index: int
+    lines: LineReport
+
+
+class BlockTranslator:
+    """Translates blocks with a loaded run.
+
+    run: the loaded run of the job. Default: load it
+    """
+
+    def __init__(self, job: TranslationJob, run: Run | None = None) -> None:
+        self._job = job
+        self._run = load(list(job.folders), list(job.settings)) if run is None else run
+        self._run.engine = job.engine
+
+    def translate(self, block: Block) -> BlockReport:
+        """Translate a block and write it to the output folder."""
+        job, file = self._job, self._job.files[block.file]
+        options = replace(job.options, first=block.first)
+        outputs = self._run.predict(block.texts, options, decoding=job.decoding)
+        lines: list[str] = []
+        report = self.empty_report(block.first)
+        missing = self._run.source_tags.missing(block.texts)
+        report.missing_tags += [block.first + index + 1 for index in missing]
+        for number, (text, predictions) in enumerate(
+            zip(block.texts, outputs, strict=True), start=block.first
+        ):
+            if file.kind == "text":
+                lines += job.formatter.lines(number, text, predictions)
+            else:
+                lines.append(job.formatter.fields(file.output_field, predictions[0]))
+            report.inputs.add(predictions[0])
+            if not predictions[0].finished:
+                report.truncated.append(number + 1)
+        report.total = len(block.texts)
+        job.output.write_block(file, block.index, lines)
+        return BlockReport(block.file, block.index, report)
+
+    def empty_report(self, first: int = 0) -> LineReport:
+        """Return the report about no lines. `first` is the number of lines before the next one."""
+        tokenizer = self._run.task.source_tokenizer
+        unknown_unit = "word" if tokenizer is None else tokenizer.unknown_unit
+        return LineReport(InputReport(unknown_unit, total=first))

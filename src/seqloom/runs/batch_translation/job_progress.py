@@ -1,0 +1,98 @@
+"""Progress of a batch translation: which files are read, translated and joined."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from seqloom.runs.batch_translation.block_translator import (
+    BlockReport,
+    FileEnd,
+    LineReport,
+    Shard,
+    TranslationJob,
+)
+from seqloom.runs.batch_translation.input_files import Block, block_sizes
+from seqloom.runs.batch_translation.request import TranslationRequest
+
+FileObserver = Callable[[int, bool, LineReport], None]
+"""Called when all blocks of this process in a file are finished: with the index of the file, True if
+its output is complete, and the report about the lines that this process translated."""
+
+
+class JobProgress:
+    """Counts the finished blocks of each file, and joins a file when its last block is finished.
+
+    lines: number of lines that are translated
+    """
+
+    def __init__(
+        self,
+        job: TranslationJob,
+        request: TranslationRequest,
+        shard: Shard,
+        empty_report: Callable[[], LineReport],
+        on_file: FileObserver,
+    ) -> None:
+        self._job, self._request, self._shard = job, request, shard
+        self._empty_report, self._on_file = empty_report, on_file
+        self._finished: Counter[int] = Counter()
+        self._ends: dict[int, FileEnd] = {}
+        self._reports: dict[int, LineReport] = {}
+        self.lines = 0
+
+    @property
+    def unfinished_files(self) -> list[int]:
+        """The indices of the files whose output is not complete."""
+        output = self._job.output
+        return [
+            index
+            for index, file in enumerate(self._job.files)
+            if not output.output_path(file).exists()
+        ]
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks of this process that are not finished, file by file."""
+        for file in self.unfinished_files:
+            for item in self._job.unfinished_blocks(file, self._shard):
+                if isinstance(item, FileEnd):
+                    self._end_file(item)
+                else:
+                    yield item
+
+    def watch(self, items: Iterable[BlockReport | FileEnd]) -> Iterator[int]:
+        """Yield the number of translated lines after each finished block."""
+        for item in items:
+            if isinstance(item, FileEnd):
+                self._end_file(item)
+                continue
+            self._finished[item.file] += 1
+            self._reports.setdefault(item.file, self._empty_report()).add(item.lines)
+            self.lines += item.lines.total
+            self._join(item.file)
+            yield self.lines
+
+    def count_lines(self) -> tuple[int, int]:
+        """Return the numbers of finished lines and of all lines of this process.
+
+        Reads all files, but does not decode their lines.
+        """
+        finished = total = 0
+        unfinished_files = {*self.unfinished_files}
+        for index, file in enumerate(self._job.files):
+            done = self._job.output.finished_blocks(file)
+            for block, size in enumerate(block_sizes(file)):
+                if self._shard.has(index, block):
+                    total += size
+                    finished += size if block in done or index not in unfinished_files else 0
+        return finished, total
+
+    def _end_file(self, end: FileEnd) -> None:
+        self._ends[end.file] = end
+        self._join(end.file)
+
+    def _join(self, file: int) -> None:
+        """If all blocks of this process in a file are finished, join the file if possible."""
+        end = self._ends.get(file)
+        if end is None or self._finished[file] < end.unfinished:
+            return
+        is_complete = self._job.output.join(self._job.files[file], end.blocks, self._request)
+        self._on_file(file, is_complete, self._reports.pop(file, self._empty_report()))

@@ -1,0 +1,19 @@
+"""The request of a translation that can be continued: everything that determines its output."""
+
+from collections.abc import Mapping
+from typing import Any
+
+TranslationRequest = Mapping[str, Any]
+"""Everything that determines the output, as JSON values. "options" is a dictionary of options."""
+
+
+def request_differences(old: TranslationRequest, new: TranslationRequest) -> list[str]:
+    """Return the names of the parts in which two requests differ. Options are named one by one."""
+    names = [
+        name
+        for name in dict.fromkeys((*old, *new))
+        if name != "options" and old.get(name) != new.get(name)
+    ]
+    before, after = old.get("options", {}), new.get("options", {})
+    options = dict.fromkeys((*before, *after))
+    return names + [name for name in options if before.get(name) != after.get(name)]

@@ -1,0 +1,112 @@
+"""Translates blocks with several processes on one machine."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing.queues import SimpleQueue
+
+import torch
+
+from seqloom.core.device_setting import DEVICE_VARIABLE
+from seqloom.core.errors import SeqloomError
+from seqloom.runs.batch_translation.block_translator import (
+    BlockReport,
+    BlockTranslator,
+    TranslationJob,
+)
+from seqloom.runs.batch_translation.input_files import Block
+from seqloom.runs.device import best_device
+
+MAX_FAILURES = 3
+"""Number of times that worker processes may end without finishing a block in between."""
+
+_translator: BlockTranslator | None = None
+"""The translator of a worker process."""
+
+
+def translate_with_processes(
+    job: TranslationJob, blocks: Iterator[Block], workers: int, threads: int
+) -> Iterator[BlockReport]:
+    """Translate blocks with `workers` processes. Yield a report for each block, in any order.
+
+    If a process ends, for example because the operating system stops it, new processes repeat the
+    blocks that were not finished.
+
+    threads: number of CPU threads of each process
+    """
+    pending: list[Block] = []
+    failures = 0
+    while True:
+        try:
+            for report in _translate_with_pool(job, blocks, pending, workers, threads):
+                failures = 0
+                yield report
+            return
+        except BrokenProcessPool as error:
+            failures += 1
+            if failures == MAX_FAILURES:
+                names = ", ".join(
+                    f"{job.files[block.file].path} block {block.index}"
+                    for block in pending[:workers]
+                )
+                raise SeqloomError(
+                    f"worker processes ended {failures} times without finishing a block ({names}). "
+                    "If the machine has too little memory, use fewer --workers. Finished blocks are "
+                    "kept; the same command continues."
+                ) from error
+
+
+def _translate_with_pool(
+    job: TranslationJob, blocks: Iterator[Block], pending: list[Block], workers: int, threads: int
+) -> Iterator[BlockReport]:
+    """Translate `pending` and then `blocks`. `pending` always has the blocks that are not finished.
+
+    At most two blocks per process are pending, so the memory does not depend on the input.
+    """
+    context = multiprocessing.get_context("spawn")
+    devices = context.SimpleQueue()
+    for index in range(workers):
+        devices.put(_device_of_worker(index))
+    executor = ProcessPoolExecutor(workers, context, _load_translator, (job, threads, devices))
+    waiting = {executor.submit(_translate, block): block for block in pending}
+    try:
+        while True:
+            for block in islice(blocks, 2 * workers - len(waiting)):
+                pending.append(block)
+                waiting[executor.submit(_translate, block)] = block
+            if not waiting:
+                return
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                report = future.result()
+                pending.remove(waiting.pop(future))
+                yield report
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _device_of_worker(index: int) -> str:
+    """Return the device of a worker. GPUs are assigned in turn, unless the user chose one."""
+    device = best_device()
+    if device.type == "cpu" or device.index is not None:
+        return str(device)
+    return f"cuda:{index % torch.cuda.device_count()}"
+
+
+def _load_translator(job: TranslationJob, threads: int, devices: "SimpleQueue[str]") -> None:
+    """Load the run in a new worker process."""
+    global _translator
+    # The main process handles Ctrl-C. Workers finish their block.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ[DEVICE_VARIABLE] = devices.get()
+    torch.set_num_threads(threads)
+    _translator = BlockTranslator(job)
+
+
+def _translate(block: Block) -> BlockReport:
+    assert _translator is not None
+    return _translator.translate(block)

@@ -1,0 +1,1 @@
+"""Sweeps: training runs of one recipe with different settings."""

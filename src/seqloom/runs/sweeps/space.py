@@ -1,0 +1,148 @@
+"""The settings of a sweep: lists of values, and ranges for Optuna."""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from seqloom.core.errors import ConfigError
+
+MAX_NAME = 100
+"""Maximum length of the name of a trial."""
+NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})(:log)?")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting with a list of values, as text."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A setting with values from `low` to `high`, for Optuna.
+
+    is_log:     values are drawn on a logarithmic scale
+    is_integer: values are integers
+    """
+
+    key: str
+    low: float
+    high: float
+    is_log: bool
+    is_integer: bool
+
+
+Dimension = Choice | Range
+
+
+@dataclass(frozen=True)
+class SweepTrial:
+    """One training run of a sweep.
+
+    name:     the name of its run folder
+    settings: values of --set
+    """
+
+    name: str
+    settings: tuple[str, ...]
+
+
+def parse_dimensions(settings: Sequence[str]) -> list[Dimension]:
+    """Parse the values of --set: KEY=A,B,C or KEY=LOW..HIGH or KEY=LOW..HIGH:log.
+
+    Raises one ConfigError that lists all problems.
+    """
+    dimensions: list[Dimension] = []
+    problems: list[str] = []
+    for setting in settings:
+        key, separator, text = setting.partition("=")
+        key = key.strip()
+        if not (key and separator and text.strip()):
+            problems.append(f"--set {setting}: must have the form KEY=A,B,C or KEY=LOW..HIGH")
+            continue
+        if key in [dimension.key for dimension in dimensions]:
+            problems.append(f"--set {setting}: {key} is given twice. Give all of its values once.")
+            continue
+        if match := RANGE.fullmatch(text.strip()):
+            dimension = _range(key, match)
+            if not dimension.low < dimension.high:
+                problems.append(f"--set {setting}: the first number must be less than the second.")
+            elif dimension.is_log and dimension.low <= 0:
+                problems.append(f"--set {setting}: a logarithmic scale needs numbers above 0.")
+            dimensions.append(dimension)
+        else:
+            dimensions.append(Choice(key, tuple(dict.fromkeys(split_values(text)))))
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return dimensions
+
+
+def _range(key: str, match: re.Match[str]) -> Range:
+    low, high = match[1], match[2]
+    is_integer = bool(re.fullmatch(r"[-+]?\d+", low) and re.fullmatch(r"[-+]?\d+", high))
+    return Range(key, float(low), float(high), bool(match[3]), is_integer)
+
+
+def split_values(text: str) -> list[str]:
+    """Split at commas that are not inside brackets or quotes: '[1,2],[3]' has two values."""
+    values, depth, quote, start = [], 0, "", 0
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "[{(":
+            depth += 1
+        elif character in "]})":
+            depth -= 1
+        elif character == "," and depth == 0:
+            values.append(text[start:index].strip())
+            start = index + 1
+    return [*values, text[start:].strip()]
+
+
+def grid(dimensions: Sequence[Dimension]) -> list[SweepTrial]:
+    """Return a trial for each combination of values. Raise a ConfigError if there is a range."""
+    ranges = [dimension.key for dimension in dimensions if isinstance(dimension, Range)]
+    if ranges:
+        raise ConfigError(
+            f"{', '.join(ranges)}: a range LOW..HIGH needs Optuna, which chooses the values. Add "
+            "--trials N, or list the values: A,B,C."
+        )
+    choices = [dimension for dimension in dimensions if isinstance(dimension, Choice)]
+    combinations = itertools.product(*(choice.values for choice in choices))
+    return [make_trial(dimensions, values) for values in combinations]
+
+
+def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepTrial:
+    """Return the trial with one value for each dimension. Its name has the values that vary."""
+    varied = [
+        (dimension.key, value)
+        for dimension, value in zip(dimensions, values, strict=True)
+        if isinstance(dimension, Range) or len(dimension.values) > 1
+    ]
+    settings = tuple(
+        f"{dimension.key}={value}" for dimension, value in zip(dimensions, values, strict=True)
+    )
+    return SweepTrial(_name(list(_short_keys(varied))), settings)
+
+
+def _short_keys(varied: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield key=value with the last part of each key, or the whole key if that is ambiguous."""
+    last_parts = [key.rpartition(".")[2] for key, _ in varied]
+    for (key, value), last in zip(varied, last_parts, strict=True):
+        yield f"{last if last_parts.count(last) == 1 else key}={value}"
+
+
+def _name(parts: Sequence[str]) -> str:
+    """Return a name for a folder. If it cannot contain all values literally, a digest is added."""
+    text = "_".join(parts) or "all"
+    name = re.sub(r"[^\w.=+-]", "-", text)[:MAX_NAME]
+    if name == text:
+        return name
+    return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

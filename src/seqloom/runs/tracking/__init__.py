@@ -1,0 +1,1 @@
+"""Copies the event log of a run to experiment trackers."""

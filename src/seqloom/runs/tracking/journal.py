@@ -1,0 +1,76 @@
+"""Reads the event log of a run, also while training writes it."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import NotFoundError
+from seqloom.runs.folder.integrity import EVENT_LOG
+
+GROUPS = {"step": "train", "evaluate": "dev"}
+"""Prefix of the names of scalars by the kind of their event."""
+NOT_SCALARS = {"step", "time", "steps", "seconds_left"}
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """Numbers of one event, by names such as "train/loss" and "dev/bleu".
+
+    time: seconds since 1970
+    """
+
+    step: int
+    time: float
+    values: dict[str, float]
+
+
+def read_scalars(folder: Path, *, follow: bool) -> Iterator[Scalars]:
+    """Yield the numbers of each event of a run.
+
+    follow: wait for new events until training ends
+
+    Raises a NotFoundError if the run has no event log.
+    """
+    for event in _read_events(folder / EVENT_LOG, follow=follow):
+        group = GROUPS.get(event.get("event", ""))
+        if group is not None:
+            yield Scalars(event["step"], event["time"], _numbers(event, group))
+
+
+def _numbers(values: dict[str, Any], prefix: str) -> dict[str, float]:
+    """Return the numbers of an event. Nested values have names such as "dev/general/loss"."""
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            numbers |= _numbers(value, f"{prefix}/{name}")
+        elif type(value) in (int, float) and name not in NOT_SCALARS:  # a bool is an int, too
+            numbers[f"{prefix}/{name}"] = float(value)
+    return numbers
+
+
+def _read_events(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
+    """Yield the events of complete lines.
+
+    A training that resumes removes the events after its checkpoint and repeats them with the same
+    values. Reading then continues at the new end of the file.
+    """
+    if not path.is_file():
+        raise NotFoundError(f"{path}: there is no event log. Give a run folder that was trained.")
+    offset = 0
+    while True:
+        offset = min(offset, path.stat().st_size)
+        with path.open("rb") as file:
+            file.seek(offset)
+            content = file.read()
+        lines = content[: content.rfind(b"\n") + 1]
+        offset += len(lines)
+        events = [json.loads(line) for line in lines.splitlines()]
+        yield from events
+        has_ended = bool(events) and events[-1].get("event") == "end"
+        if not follow or has_ended:
+            return
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,152 @@
+"""LibreTranslate's routes for files: POST /translate_file and GET /download_file/…"""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import PurePosixPath, PureWindowsPath
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+from starlette.datastructures import FormData, UploadFile
+
+from seqloom.core.errors import SeqloomError
+from seqloom.runs.options import TEXT_ONLY
+from seqloom.serving.api.decoding import choose_decoding
+from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
+from seqloom.serving.api.languages.detection import detect_common_language
+from seqloom.serving.api.libretranslate import (
+    AUTO,
+    LIBRETRANSLATE_ERRORS,
+    MULTIPART,
+    bad_request,
+    check_key,
+    check_languages,
+)
+from seqloom.serving.api.translation import choose_direction, search_segments
+from seqloom.serving.server.service import Service, ServiceDependency
+from seqloom.text.documents.formats import SUFFIXES, Document, document_format, read_document
+
+FILE = "application/octet-stream"
+
+router = APIRouter(tags=["LibreTranslate"])
+
+
+class TranslatedFileResponse(BaseModel):
+    translatedFileUrl: str
+
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "file": {"type": "string", "format": "binary"},
+        "source": {"type": "string"},
+        "target": {"type": "string"},
+        "api_key": {"type": "string"},
+    },
+    "required": ["file", "target"],
+}
+
+
+@dataclass(frozen=True)
+class UploadedDocument:
+    """A document of a request, and the languages to translate from and to."""
+
+    name: str
+    document: Document
+    source: str
+    target: str
+
+
+@router.post(
+    "/translate_file",
+    responses=LIBRETRANSLATE_ERRORS,
+    openapi_extra={"requestBody": {"required": True, "content": {MULTIPART: {"schema": FORM}}}},
+)
+async def post_translate_file(
+    http_request: Request, service: ServiceDependency
+) -> TranslatedFileResponse:
+    """Translate a document: plain text, Markdown, HTML or SRT subtitles, in UTF-8.
+
+    The response has the address of the translated file. It can be downloaded once.
+    """
+    content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != MULTIPART:
+        raise wrong_content_type(f"a form with a file ({MULTIPART})", content_type)
+    async with http_request.form() as form:
+        check_key(service, http_request, _text_field(form, "api_key"))
+        try:
+            uploaded = await _read_form(service, form)
+            content = await _translate(service, uploaded)
+        except SeqloomError as error:
+            raise ApiError(400, "unusable", str(error)) from error
+        except ApiError as error:
+            status = 400 if error.status == 422 else error.status
+            raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
+    path = PurePosixPath(uploaded.name)
+    token = service.files.add(f"{path.stem}_{uploaded.target}{path.suffix}", content)
+    url = http_request.url_for("get_translated_file", token=token)
+    return TranslatedFileResponse(translatedFileUrl=str(url))
+
+
+def _text_field(form: FormData, name: str) -> str | None:
+    value = form.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+async def _read_form(service: Service, form: FormData) -> UploadedDocument:
+    """Read the file and the languages of a request. Raises a 400 error that lists all problems."""
+    file, target = form.get("file"), _text_field(form, "target")
+    problems = [] if isinstance(file, UploadFile) else ["file: this field is required"]
+    problems += [] if target else ["target: this field is required"]
+    if problems or not isinstance(file, UploadFile) or target is None:
+        raise bad_request("; ".join(problems))
+    name = PureWindowsPath(file.filename or "").name  # without folders of either form
+    if PurePosixPath(name).suffix.lower() not in SUFFIXES:
+        raise bad_request(f"file: the name must end in {', '.join(SUFFIXES)}, not {name!r}")
+    document = read_document(await file.read(), name, document_format(name))
+    source = _text_field(form, "source") or AUTO
+    if source == AUTO:
+        sample = " ".join(document.sources)[: service.limits.characters]
+        source = (await detect_common_language(service, [sample])).language
+    check_languages(service, source, target)
+    return UploadedDocument(name, document, source, target)
+
+
+async def _translate(service: Service, uploaded: UploadedDocument) -> bytes:
+    """Return the translated document. Its texts are split and translated like other texts."""
+    direction = choose_direction(service, None, uploaded.source, uploaded.target)
+    run, texts = direction.loaded.token_run, uploaded.document.sources
+    decoding = choose_decoding(run, None, 1)
+    async with service.admission.admit():
+        prepared = await asyncio.to_thread(
+            run.prepare_texts, texts, TEXT_ONLY, decoding, direction.tag
+        )
+        outputs = await search_segments(direction.loaded, prepared, decoding, TEXT_ONLY)
+    best = [predictions[0].text for predictions in prepared.join(outputs, attention=False)]
+    return uploaded.document.fill(best)
+
+
+@router.get(
+    "/download_file/{token}",
+    response_class=Response,
+    responses={
+        200: {"content": {FILE: {"schema": {"type": "string", "format": "binary"}}}},
+        404: {"model": ErrorResponse},
+    },
+)
+async def get_translated_file(token: str, service: ServiceDependency) -> Response:
+    """Download a translated file. The server then removes it."""
+    file = service.files.take(token)
+    if file is None:
+        raise ApiError(
+            404,
+            "not-found",
+            "there is no such file: it was downloaded already, or too much time has passed; "
+            "translate it again",
+        )
+    disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
+    return Response(
+        file.content,
+        media_type=FILE,
+        headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
+    )

@@ -1,0 +1,53 @@
+"""Translated files that wait for their download. They are only in memory."""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from seqloom.serving.api.errors import busy_error
+
+
+@dataclass(frozen=True)
+class TranslatedFile:
+    """A translated file.
+
+    expires: time at which it is removed, in seconds
+    """
+
+    name: str
+    content: bytes
+    expires: float
+
+
+@dataclass(frozen=True)
+class TranslatedFiles:
+    """Translated files by their tokens. A token is random and valid for one download.
+
+    maximum: maximum number of files
+    seconds: time after which a file is removed
+    clock:   returns the time in seconds
+    """
+
+    maximum: int
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    _files: dict[str, TranslatedFile] = field(default_factory=dict)
+
+    def add(self, name: str, content: bytes) -> str:
+        """Store a file and return its token. Raises a 503 error if there are too many files."""
+        now = self.clock()
+        for token in [token for token, file in self._files.items() if file.expires <= now]:
+            del self._files[token]
+        if len(self._files) >= self.maximum:
+            raise busy_error(
+                f"{self.maximum} translated files wait for their download; try again later"
+            )
+        token = secrets.token_urlsafe(24)
+        self._files[token] = TranslatedFile(name, content, now + self.seconds)
+        return token
+
+    def take(self, token: str) -> TranslatedFile | None:
+        """Remove a file and return it; None if there is no such file, or if it has expired."""
+        file = self._files.pop(token, None)
+        return file if file is not None and file.expires > self.clock() else None

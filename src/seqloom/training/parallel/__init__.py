@@ -1,0 +1,1 @@
+"""Training on several ranks: gradients, sharded models, shared evaluation, failures."""

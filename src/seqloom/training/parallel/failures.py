@@ -1,0 +1,95 @@
+"""Failures of ranks. Each error is printed once: by the rank that caused it or by the first rank that
+noticed it. The ranks exchange their errors through the store, which also works if a rank is dead."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch.distributed as torch_distributed
+from torch.distributed.distributed_c10d import Store
+
+from seqloom.core.errors import PeerError, SeqloomError, TrainingError
+from seqloom.training.distributed import World
+
+SECONDS_TO_REPORT = 3.0
+"""Time that ranks have to report an error after a rank has noticed a failure."""
+
+
+@contextmanager
+def report_failures(world: World) -> Iterator[None]:
+    """A context in which an error is reported by exactly one rank. The other ranks raise PeerError.
+
+    If a rank is dead or does not answer within the time limit, the error names it.
+    """
+    try:
+        yield
+    except SeqloomError as error:
+        if world.store is None or world.size == 1:
+            raise
+        raise _error_of_this_rank(world, world.store, error) from error
+    except RuntimeError as error:
+        if world.store is None or world.size == 1 or not _is_communication_failure(error):
+            raise
+        raise _error_of_other_ranks(world, world.store, error) from error
+
+
+def _is_communication_failure(error: RuntimeError) -> bool:
+    # gloo raises plain RuntimeErrors. Their messages contain the name of a source file of gloo.
+    return isinstance(error, torch_distributed.DistError) or "gloo" in str(error)
+
+
+def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> SeqloomError:
+    """Report an error of this rank. If rank 0 has the same error, only rank 0 prints it."""
+    try:
+        store.set(_error_key(world.rank), str(error))
+        if not world.is_main and _wait_until(lambda: store.check([_error_key(0)])):
+            same = store.get(_error_key(0)).decode() == str(error)
+            return PeerError(str(error)) if same else error
+    except RuntimeError:
+        pass  # the store ended with the process that ran it
+    return error
+
+
+def _error_of_other_ranks(world: World, store: Store, error: RuntimeError) -> SeqloomError:
+    """Explain a failed collective operation by the ranks that do not take part in it."""
+    ranks = range(world.size)
+    try:
+        store.set(_waiting_key(world.rank), "")
+        _wait_until(
+            lambda: all(
+                store.check([_waiting_key(rank)]) or store.check([_error_key(rank)])
+                for rank in ranks
+            )
+        )
+        if any(store.check([_error_key(rank)]) for rank in ranks):
+            return PeerError(str(error))
+        waiting = [rank for rank in ranks if store.check([_waiting_key(rank)])]
+    except RuntimeError:  # the store ended with the process that ran it
+        waiting = [world.rank]
+    if world.rank != waiting[0]:
+        return PeerError(str(error))
+    missing = [rank for rank in ranks if rank not in waiting]
+    named = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+    return TrainingError(
+        f"{named if missing else 'a rank'} of {world.size} died or did not answer within the time "
+        f"limit (training.collective_timeout): {str(error).splitlines()[0]}. Check the process, its "
+        "memory and the network. Continue from the last checkpoint with --resume"
+    )
+
+
+def _wait_until(is_true: Callable[[], bool]) -> bool:
+    """Wait until a condition holds, at most `SECONDS_TO_REPORT`. Returns whether it holds."""
+    deadline = time.monotonic() + SECONDS_TO_REPORT
+    while not is_true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _error_key(rank: int) -> str:
+    return f"seqloom/error/{rank}"
+
+
+def _waiting_key(rank: int) -> str:
+    return f"seqloom/waiting/{rank}"

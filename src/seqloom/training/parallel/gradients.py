@@ -1,0 +1,189 @@
+"""How the ranks compute one gradient together.
+
+    SingleModel       one process: the gradient is that of its own batches
+    Replicas          every rank has the whole model; DistributedDataParallel (DDP) sums gradients
+    sharding.Shards   every rank has a part of each weight; fully sharded data parallel (FSDP)
+
+With `Replicas` and `Shards`, gradients are added up in groups (buckets or layers). Each group is sent
+while the backward pass computes the next one.
+"""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as torch_distributed
+from torch import Tensor, nn
+from torch._C._distributed_c10d import GradBucket
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+
+from seqloom.nn.transformer import DecoderLayer, EncoderLayer
+from seqloom.training.fine_tuning.freezing import trainable_parameters
+
+LossOfBatch = Callable[[], Tensor]
+"""Computes a share of the loss of a step: ()"""
+
+
+class GradientSum(Protocol):
+    """Computes gradients, which are added up over batches and ranks.
+
+    is_sharded: True if weights, gradients and optimiser state are divided among the ranks
+    """
+
+    is_sharded: bool
+
+    def begin(self) -> None:
+        """Start a step."""
+        ...
+
+    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
+        """Add the gradient of a loss to the gradients of the step. Returns the loss: ()
+
+        is_last: True for the last call of a step on this rank. Then gradients are summed over ranks
+        """
+        ...
+
+    def abandon(self) -> None:
+        """Take part in the communication of a step that ran out of memory on this rank."""
+        ...
+
+    def reset(self) -> None:
+        """Prepare to repeat a step that ran out of memory on a rank. Called on every rank."""
+        ...
+
+
+class SingleModel:
+    """One process that trains alone."""
+
+    is_sharded = False
+
+    def begin(self) -> None:
+        pass
+
+    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
+        loss = compute_loss()
+        loss.backward()
+        return loss.detach()
+
+    def abandon(self) -> None:
+        pass
+
+    def reset(self) -> None:
+        pass
+
+
+class LossModule(nn.Module):
+    """A module whose `forward` computes a loss. DDP and FSDP act at the start and end of it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, compute_loss: LossOfBatch) -> Tensor:
+        return compute_loss()
+
+
+class Replicas:
+    """The whole model on every rank. Gradients are summed by DistributedDataParallel.
+
+    The first step works without DDP and shows whether the loss uses all parameters. DDP needs to
+    know that.
+
+    may_vary: True if other steps may use other parameters
+    """
+
+    is_sharded = False
+
+    def __init__(self, model: nn.Module, may_vary: bool = False) -> None:
+        self.module = LossModule(model)
+        # Buffers are constants, so they are not sent to other ranks.
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(
+            self.module, [name for name, _ in self.module.named_buffers()]
+        )
+        self.may_vary = may_vary
+        self.uses_all: bool | None = None
+        """True if the first step used all parameters. None before it."""
+        self.ddp: DistributedDataParallel | None = None
+        self.reductions: list[torch_distributed.Work] = []
+        """The sums of the current step that have been started, one per bucket."""
+
+    def begin(self) -> None:
+        self.reductions.clear()
+        if self.ddp is None and self.uses_all is not None:
+            self.ddp = DistributedDataParallel(
+                self.module,
+                gradient_as_bucket_view=True,
+                find_unused_parameters=self.may_vary or not self.uses_all,
+            )
+            self.ddp.register_comm_hook(None, self._sum_bucket)
+
+    def _sum_bucket(self, _: object, bucket: GradBucket) -> torch.futures.Future[Tensor]:
+        """Start to sum a bucket of gradients over all ranks.
+
+        DDP's own function also divides by the number of ranks. Here the losses are already divided
+        by the number of targets on all ranks.
+        """
+        work = torch_distributed.all_reduce(bucket.buffer(), async_op=True)
+        assert work is not None
+        self.reductions.append(work)
+        future: torch.futures.Future[Any] = work.get_future()
+        return future.then(lambda done: done.value()[0])
+
+    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
+        if self.ddp is None:
+            loss = compute_loss()
+            loss.backward()
+            if is_last:
+                self._sum_without_ddp()
+            return loss.detach()
+        with nullcontext() if is_last else self.ddp.no_sync():
+            loss = self.ddp(compute_loss)
+            loss.backward()
+        return loss.detach()
+
+    def _sum_without_ddp(self) -> None:
+        """Sum all gradients over the ranks, and find out whether all parameters are used."""
+        trained = trainable_parameters(self.module)
+        used = torch.tensor([each.grad is not None for each in trained], dtype=torch.int32)
+        torch_distributed.all_reduce(used)
+        self.uses_all = bool(used.all())
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        torch_distributed.all_reduce(flat)
+        sums = flat.split([each.numel() for each in trained])
+        for parameter, total, is_used in zip(trained, sums, used, strict=True):
+            parameter.grad = total.view_as(parameter) if is_used else None
+
+    def abandon(self) -> None:
+        if self.ddp is None:
+            self._sum_without_ddp()
+            return
+        # The other ranks sum every bucket. This rank adds zeros to the buckets that it did not reach.
+        # DDP itself does this for ranks that have fewer batches than others (`Join`).
+        remaining = self.ddp.reducer._get_zeros_like_grad_buckets()[len(self.reductions) :]
+        for bucket in remaining:
+            self._sum_bucket(None, bucket)
+        if remaining and self.ddp.find_unused_parameters:
+            self.ddp._match_unused_params_allreduce()
+        for work in self.reductions:
+            work.wait()
+
+    def reset(self) -> None:
+        # DDP cannot be used again after an error in a backward pass.
+        if self.ddp is not None:
+            self.ddp._remove_autograd_hooks()
+        self.ddp = self.uses_all = None
+
+
+def transformer_layers(model: nn.Module) -> list[nn.Module]:
+    """Return the Transformer layers of a model."""
+    return [each for each in model.modules() if isinstance(each, EncoderLayer | DecoderLayer)]
+
+
+def checkpoint_activations(model: nn.Module) -> None:
+    """Make Transformer layers keep only their inputs. The backward pass computes the rest again."""
+    for layer in transformer_layers(model):
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)

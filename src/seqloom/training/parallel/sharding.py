@@ -1,0 +1,136 @@
+"""Sharded models (FSDP): gradients, conversion to whole tensors and back, and checkpoint files.
+
+Importing this module takes about a second, so it is imported only if it is needed.
+
+A sharded checkpoint is a folder of safetensors files, one per rank, written and read by
+`torch.distributed.checkpoint`. A job with another number of ranks, or without FSDP, can read it.
+"""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.checkpoint.hf_storage import (
+    HuggingFaceStorageReader,
+    HuggingFaceStorageWriter,
+)
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from seqloom.core.errors import TrainingError
+from seqloom.training.distributed import World
+from seqloom.training.parallel.gradients import LossModule, LossOfBatch, transformer_layers
+
+
+class Shards:
+    """A part of each weight, gradient and optimiser moment on every rank (FSDP).
+
+    The weights of a Transformer layer are gathered when the layer runs and freed after it. All other
+    weights are gathered for the whole step. Gradients are summed after every batch, because a rank
+    has no memory for the gradients of the whole model.
+    """
+
+    is_sharded = True
+
+    def __init__(self, model: nn.Module, world: World) -> None:
+        mesh = init_device_mesh(world.device.type, (world.size,))
+        for layer in transformer_layers(model):
+            fully_shard(layer, mesh=mesh)
+        self.size = world.size
+        self.module = LossModule(model)
+        fully_shard(self.module, mesh=mesh)
+
+    def begin(self) -> None:
+        pass
+
+    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
+        loss: Tensor = self.module(compute_loss)
+        # FSDP divides gradients by the number of ranks. The loss is already divided by the number of
+        # targets on all ranks.
+        (loss * self.size).backward()
+        return loss.detach()
+
+    def abandon(self) -> None:
+        # The other ranks wait for weights that this rank can no longer send.
+        raise TrainingError(
+            "out of memory on this rank. training.parallel = 'fsdp' cannot repeat the step with "
+            "smaller batches. Reduce training.batch_tokens (and increase training.accumulate), or set "
+            "training.activation_checkpointing = true. Then continue with --resume"
+        )
+
+    def reset(self) -> None:
+        pass
+
+
+def whole_tensors(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
+    """Return tensors with all of their values, in host memory, on rank 0. All ranks call this.
+
+    The result is empty on the other ranks.
+    """
+    whole = {}
+    for name, tensor in tensors.items():
+        values = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+        if world.is_main:
+            whole[name] = values.cpu()
+    return whole
+
+
+def copy_whole_weights(source: nn.Module, target: nn.Module) -> None:
+    """Copy the weights of a sharded model to a model that is not sharded. All ranks call this."""
+    with torch.no_grad():
+        for weight, shard in zip(target.parameters(), source.parameters(), strict=True):
+            assert isinstance(shard, DTensor)
+            weight.copy_(shard.full_tensor())
+
+
+def shard_like(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Divide tensors among the ranks in the same way as the weights that they belong to.
+
+    tensors: all values of each tensor. Its name is the name of a weight, alone or beside other words
+             that are separated by ":". Tensors with another shape than their weight stay whole
+    """
+    weights = dict(model.named_parameters())
+    return {name: _shard(tensor, _weight(weights, name)) for name, tensor in tensors.items()}
+
+
+def _weight(weights: Mapping[str, Tensor], name: str) -> Tensor | None:
+    """Return the weight that a tensor belongs to; None if its name contains no name of a weight."""
+    return next((weights[part] for part in name.split(":") if part in weights), None)
+
+
+def _shard(tensor: Tensor, weight: Tensor | None) -> Tensor:
+    if not isinstance(weight, DTensor) or tensor.shape != weight.shape:
+        return tensor
+    # Every rank has all values, so nothing is sent.
+    local = tensor.to(weight.device)
+    return distribute_tensor(local, weight.device_mesh, weight.placements, src_data_rank=None)
+
+
+def write_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write sharded tensors. Every rank writes one file. All ranks call this."""
+    writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    save(dict(tensors), storage_writer=writer)
+
+
+def read_shards(folder: Path, model: nn.Module) -> dict[str, Tensor]:
+    """Read the files that `write_shards` wrote, on any number of ranks. All ranks call this.
+
+    Tensors are divided among the ranks like the weights of `model` that they belong to.
+    """
+    reader = HuggingFaceStorageReader(str(folder))
+    weights = dict(model.named_parameters())
+    tensors: dict[str, Tensor] = {}
+    for name, entry in reader.read_metadata().state_dict_metadata.items():
+        assert isinstance(entry, TensorStorageMetadata)
+        empty = torch.zeros(entry.size, dtype=entry.properties.dtype)
+        tensors[name] = _shard(empty, _weight(weights, name))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")  # a single process
+        load(tensors, storage_reader=reader)
+    return tensors

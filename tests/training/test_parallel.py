@@ -1,0 +1,365 @@
+"""Training on several ranks gives the results of one process."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._C._distributed_c10d import HashStore
+from torch.nn.parallel import DistributedDataParallel
+
+from ranks import run_on_ranks, train_on_ranks
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.batch import Batch
+from seqloom.core.errors import ConfigError, PeerError, SeqloomError, TrainingError
+from seqloom.data.batching.stream import BatchStream
+from seqloom.models.transformer import TransformerEncoder
+from seqloom.runs.folder.weights import read_tensors, write_tensors
+from seqloom.training import loop
+from seqloom.training.distributed import World, join_world
+from seqloom.training.loop import train
+from seqloom.training.loss import batch_loss
+from seqloom.training.out_of_memory import split_on_out_of_memory
+from seqloom.training.parallel import failures, gradients
+from seqloom.training.parallel.agreement import check_equal_settings, flatten_settings
+from seqloom.training.parallel.sharding import Shards
+from seqloom.training.session import Session
+from seqloom.training.setup import continues_job, open_session
+from seqloom.training.step import SeededBatch
+from tiny_runs import (
+    NO_DROPOUT,
+    TRANSFORMER,
+    latest_checkpoint,
+    read_events,
+    temporary_files,
+    tiny_config,
+)
+
+CPU = torch.device("cpu")
+HARD_ATTENTION = (*NO_DROPOUT, "model.decoder.attention.selection=argmax")
+"""Some weights of this model have no gradient."""
+DROPOUT = ("model.encoder.dropout=0.1", "model.decoder.dropout=0.1")
+SHORT = ("training.steps=6", "training.evaluate_every=3", "training.checkpoint_every=3")
+
+
+def session_of(config: RunConfig, folder: Path, world: World) -> Session:
+    """A session before its first step."""
+    session = open_session(config, folder, False, world, lambda event: None)
+    session.event_log.close()
+    return session
+
+
+def losses_of(folder: Path) -> list[float]:
+    """Losses of steps and evaluations, in the order of the event log."""
+    return [event["loss"] for event in read_events(folder) if "loss" in event]
+
+
+def weights_in(folder: Path) -> Tensor:
+    """All weights of the last checkpoint as one vector."""
+    weights = read_tensors(latest_checkpoint(folder) / "model.safetensors")
+    return torch.cat([weights[name].flatten() for name in sorted(weights)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes", [HARD_ATTENTION, (*TRANSFORMER, *DROPOUT)], ids=["unused", "dropout"]
+)
+def test_gradients_of_two_ranks_equal_those_of_one(
+    tmp_path: Path, changes: tuple[str, ...]
+) -> None:
+    """Three steps: DDP changes how it handles unused parameters after the first one."""
+    config = tiny_config(*changes, "training.accumulate=4", "training.clip=none")
+
+    def write_gradients(world: World, name: str) -> None:
+        session = session_of(config, tmp_path / "run" / name, world)
+        session.optimizer.step = lambda: None  # type: ignore[assignment, method-assign]
+        for step in range(3):
+            loop.take_step(session)
+            found = {
+                weight: each.grad
+                for weight, each in session.model.named_parameters()
+                if each.grad is not None
+            }
+            if world.is_main:
+                write_tensors(tmp_path / f"{name}-{step}.safetensors", found)
+
+    def on_rank(_: int) -> None:
+        with join_world(CPU, 60) as world:
+            write_gradients(world, "two")
+
+    write_gradients(World(0, 1, CPU), "one")
+    assert run_on_ranks(2, on_rank) == [0, 0]
+    for step in range(3):
+        one, two = (
+            read_tensors(tmp_path / f"{name}-{step}.safetensors") for name in ("one", "two")
+        )
+        assert one.keys() == two.keys()
+        for name in one:
+            torch.testing.assert_close(two[name], one[name], rtol=1e-5, atol=1e-7)
+
+
+Stage = Literal["first step", "forward", "backward"]
+
+
+class SmallBuckets(DistributedDataParallel):
+    """DDP with many buckets, so that a rank can fail after some and before others."""
+
+    def __init__(self, module: nn.Module, **options: Any) -> None:
+        super().__init__(module, **{**options, "bucket_cap_mb": 0.0005})  # 500 bytes
+
+
+def limit_memory_of_rank_1(monkeypatch: pytest.MonkeyPatch, tokens: int, stage: Stage) -> None:
+    """Simulate a rank 1 that runs out of memory for batches with more target tokens than this.
+
+    It does so in the first step, which is without DDP, or in step 3.
+    """
+    first_step = 1 if stage == "first step" else 3
+
+    def fail(_: Tensor | None = None) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+    def loss(session: Session, step: int, batch: Batch) -> Tensor:
+        fits = step < first_step or batch.targets.values.numel() <= tokens
+        if session.world.rank == 0 or fits:
+            return batch_loss(session, step, batch)
+        if stage == "forward":
+            fail()
+        assert session.model.encoder is not None
+        hook = session.model.encoder.register_forward_hook(
+            lambda module, inputs, memory: memory.states.register_hook(fail) and None
+        )
+        value = batch_loss(session, step, batch)
+        hook.remove()
+        return value
+
+    monkeypatch.setattr(gradients, "DistributedDataParallel", SmallBuckets)
+    monkeypatch.setattr(loop, "batch_loss", loss)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["first step", "forward", "backward"])
+def test_out_of_memory_on_one_rank_splits_the_batches_of_all_and_keeps_the_losses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: Stage
+) -> None:
+    one = tiny_config(*NO_DROPOUT, *SHORT, "training.accumulate=2")
+    train(one, tmp_path / "whole")
+    limit_memory_of_rank_1(monkeypatch, 20, stage)
+    train_on_ranks(2, tiny_config(*NO_DROPOUT, *SHORT), tmp_path / "split")
+    assert losses_of(tmp_path / "split") == pytest.approx(losses_of(tmp_path / "whole"), abs=1e-5)
+    notes = [event["text"] for event in read_events(tmp_path / "split") if "text" in event]
+    assert len(notes) == 2, "batches of 64 tokens were halved twice"
+    assert "out of memory on another rank" in notes[0]
+    assert "training.accumulate = 4" in notes[0]
+
+
+FSDP = ("training.parallel=fsdp",)
+
+
+@pytest.mark.slow
+def test_sharded_training_equals_one_process_and_resumes_in_one_process(tmp_path: Path) -> None:
+    """The checkpoint of step 3 has one file per rank. The final checkpoint has ordinary files."""
+    averaging = "training.averaging={kind='ema', decay=0.5}"
+    config = tiny_config(*TRANSFORMER, *SHORT, averaging, "training.accumulate=2")
+    sharded = tiny_config(*TRANSFORMER, *SHORT, averaging, "training.accumulate=2", *FSDP)
+    train(config, tmp_path / "whole")
+    train_on_ranks(2, sharded, tmp_path / "sharded")
+    torch.testing.assert_close(
+        weights_in(tmp_path / "sharded"), weights_in(tmp_path / "whole"), rtol=0, atol=1e-5
+    )
+    assert losses_of(tmp_path / "sharded") == pytest.approx(losses_of(tmp_path / "whole"), abs=1e-5)
+    first = tmp_path / "sharded" / "checkpoints" / "step-00000003"
+    files = sorted(path.name for path in (first / "shards").iterdir())
+    assert len(files) == 2
+    assert all(name.endswith(".safetensors") for name in files)
+    # The checkpoint of step 6 is damaged, so training resumes from the sharded one.
+    (tmp_path / "sharded" / "checkpoints" / "step-00000006" / "trainer.json").write_text("")
+    train(config, tmp_path / "sharded", resume=True)
+    torch.testing.assert_close(
+        weights_in(tmp_path / "sharded"), weights_in(tmp_path / "whole"), rtol=0, atol=1e-5
+    )
+    assert temporary_files(tmp_path / "sharded") == []
+
+
+@pytest.mark.slow
+def test_activation_checkpointing_does_not_change_the_weights(tmp_path: Path) -> None:
+    for name in ("false", "true"):
+        setting = f"training.activation_checkpointing={name}"
+        train(tiny_config(*TRANSFORMER, *DROPOUT, *SHORT, setting), tmp_path / name)
+    assert torch.equal(weights_in(tmp_path / "true"), weights_in(tmp_path / "false"))
+
+
+def test_activation_checkpointing_computes_layers_again(tmp_path: Path) -> None:
+    config = tiny_config(*TRANSFORMER, "training.activation_checkpointing=true")
+    session = session_of(config, tmp_path / "x", World(0, 1, CPU))
+    calls = []
+    encoder = session.model.encoder
+    assert isinstance(encoder, TransformerEncoder)
+    encoder.layers[0].feedforward.register_forward_pre_hook(lambda *_: calls.append("forward"))
+    loop.take_step(session)
+    assert len(calls) == 2, "once in the forward pass and once in the backward pass"
+
+
+def test_the_batches_of_a_step_are_dealt_to_the_ranks_in_order(tmp_path: Path) -> None:
+    session = session_of(tiny_config(), tmp_path / "x", World(0, 1, CPU))
+    corpus, layout = session.stream.corpus, session.stream.layout
+    for size in (1, 2, 4):
+        streams = [BatchStream(corpus, layout, 1, rank, size) for rank in range(size)]
+        dealt = [next(stream) for _ in range(8 // size) for stream in streams]
+        whole = BatchStream(corpus, layout, 1)
+        for batch in dealt:
+            assert torch.equal(batch.targets.values, next(whole).targets.values)
+
+
+def test_a_number_of_ranks_that_does_not_divide_the_batches_of_a_step_is_an_error(
+    tmp_path: Path,
+) -> None:
+    world = World(0, 4, CPU)
+    config = tiny_config("training.accumulate=6")
+    with pytest.raises(ConfigError, match=r"is 6, .* to 4 ranks.*training\.accumulate = 8"):
+        session_of(config, tmp_path / "x", world)
+    assert not (tmp_path / "x").exists()
+
+
+def test_different_settings_of_ranks_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tiny_config("training.steps=9", "training.seed=5").model_dump()
+
+    def gather(world: World, facts: dict[str, object]) -> list[dict[str, object]]:
+        return [facts, {**facts, **flatten_settings(other)}]
+
+    monkeypatch.setattr(World, "gather", gather)
+    with pytest.raises(ConfigError) as error:
+        check_equal_settings(tiny_config(), World(0, 2, CPU))
+    lines = str(error.value).splitlines()
+    assert "  training.steps: 12 on rank 0, 9 on rank 1" in lines
+    assert "  training.seed: 1 on rank 0, 5 on rank 1" in lines
+    assert len(lines) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("steps_of_rank_1", "folder", "error"),
+    [
+        (9, "run", "ConfigError: the ranks of this job do not train the same model:"),
+        (12, "file/run", "StorageError: "),
+    ],
+    ids=["different recipes", "unwritable folder"],
+)
+def test_an_error_before_training_ends_all_ranks_and_is_reported_by_rank_0(
+    tmp_path: Path, steps_of_rank_1: int, folder: str, error: str
+) -> None:
+    (tmp_path / "file").touch()
+
+    def on_rank(rank: int) -> None:
+        config = tiny_config(f"training.steps={steps_of_rank_1 if rank == 1 else 12}")
+        try:
+            train(config, tmp_path / folder)
+        except SeqloomError as raised:
+            message = f"{type(raised).__name__}: {raised}"
+            (tmp_path / str(rank)).write_text(message, encoding="utf-8")
+
+    assert run_on_ranks(2, on_rank) == [0, 0]
+    assert (tmp_path / "0").read_text(encoding="utf-8").startswith(error)
+    assert (tmp_path / "1").read_text(encoding="utf-8").startswith("PeerError: ")
+    assert not (tmp_path / folder).exists()
+
+
+def test_a_run_folder_that_a_machine_does_not_see_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gather(world: World, value: object) -> list[object]:
+        return [value, ("node2", False) if isinstance(value, tuple) else value]
+
+    monkeypatch.setattr(World, "gather", gather)
+    message = r"run: rank 0 has created .* not visible on node2\. Choose a --run folder on a file"
+    with pytest.raises(ConfigError, match=message):
+        session_of(tiny_config(), tmp_path / "run", World(0, 1, CPU))
+
+
+def test_a_restarted_job_resumes_only_the_run_that_it_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job 7")
+    session_of(tiny_config(), tmp_path / "run", World(0, 1, CPU))
+    assert not continues_job(tmp_path / "run"), "the first start does not resume"
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert continues_job(tmp_path / "run")
+    assert not continues_job(tmp_path / "other")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job 8")
+    assert not continues_job(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (("loop=captured", "parallel=fsdp"), "does not work with parallel = 'fsdp'"),
+        (("loop=captured", "activation_checkpointing=true"), "activation_checkpointing = true"),
+        (("parallel=fsdp", "decoder_input.kind=free-running"), "only teacher forcing"),
+        (
+            ("parallel=fsdp", "minimum_risk={after=2}", "stopping.score=bleu"),
+            "does not support training.minimum_risk",
+        ),
+    ],
+)
+def test_settings_that_do_not_work_together_are_rejected(
+    changes: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        tiny_config(*(f"training.{change}" for change in changes))
+
+
+def run_out_of_memory(*_: object) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+
+def test_out_of_memory_after_the_backward_pass_on_several_ranks_is_an_error(tmp_path: Path) -> None:
+    session = session_of(tiny_config(), tmp_path / "x", World(0, 1, CPU))
+    session.world = World(0, 2, CPU)
+    with pytest.raises(TrainingError, match=r"after the backward pass.*training\.batch_tokens"):
+        split_on_out_of_memory(run_out_of_memory, [SeededBatch(next(session.stream))], session)  # type: ignore[arg-type]
+
+
+def test_out_of_memory_with_fsdp_is_an_error() -> None:
+    with pytest.raises(TrainingError, match=r"'fsdp' cannot repeat the step.*batch_tokens"):
+        Shards.abandon(object())  # type: ignore[arg-type]
+
+
+def store_with(**values: str) -> HashStore:
+    store = HashStore()
+    for key, value in values.items():
+        store.set(key.replace("_", "/"), value)
+    return store
+
+
+@pytest.fixture
+def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "SECONDS_TO_REPORT", 0.1)
+
+
+def failure(rank: int, error: Exception, **reported: str) -> pytest.ExceptionInfo[Exception]:
+    """The exception that `report_failures` raises on a rank of three after an error."""
+    world = World(rank, 3, CPU, store_with(**reported))
+    with pytest.raises(Exception) as info, failures.report_failures(world):  # noqa: PT011
+        raise error
+    return info
+
+
+TIMEOUT = RuntimeError("[gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1000ms")
+
+
+@pytest.mark.usefixtures("short_wait")
+def test_the_first_waiting_rank_names_the_ranks_that_do_not_answer() -> None:
+    info = failure(0, TIMEOUT, seqloom_waiting_1="")
+    assert info.type is TrainingError
+    assert str(info.value).startswith("rank 2 of 3 died or did not answer within the time limit")
+    assert "Timed out" in str(info.value)
+    assert failure(1, TIMEOUT, seqloom_waiting_0="").type is PeerError
+
+
+@pytest.mark.usefixtures("short_wait")
+def test_an_error_is_raised_by_one_rank() -> None:
+    assert failure(0, TIMEOUT, seqloom_error_2="x").type is PeerError
+    assert failure(1, ConfigError("x"), seqloom_error_0="x").type is PeerError
+    assert failure(1, ConfigError("x"), seqloom_error_0="y").type is ConfigError
+    assert failure(0, ConfigError("x")).type is ConfigError
+    assert failure(1, RuntimeError("a bug")).type is RuntimeError
