@@ -19,9 +19,9 @@ KEY = "3fa85f64c0ffee005717b3fc2c963f66"
 OTHER_KEY = "Correct Horse Battery Staple ü"
 WITHOUT_KEY = {
     *("/api/runs", "/health", "/ready", "/", "/docs", "/static/{name:path}"),
-    *("/languages", "/frontend/settings"),
+    *("/languages", "/frontend/settings", "/download_file/{token}"),
 }
-"""GET routes that need no key."""
+"""GET routes that need no key. The address of a translated file contains a secret."""
 
 
 def digest_of(key: str) -> str:
@@ -119,6 +119,8 @@ def test_every_other_route_needs_the_exact_key(method: str, path: str) -> None:
     content: dict[str, Any] = {"json": {"q": "a", "source": "la", "target": "it"}}
     if path == "/api/caption":
         content = {"content": b"x", "headers": {"Content-Type": "image/png"}}
+    if path == "/translate_file":
+        content = {"files": {"file": ("a.txt", b"a")}, "data": {"source": "la", "target": "it"}}
     request = {} if method == "GET" else content
     url = path.replace("{run}", "demo").replace("{claim}", "scale")
     assert respond(method, url, keys=KEYS, **request).status_code in (401, 403)
@@ -126,7 +128,9 @@ def test_every_other_route_needs_the_exact_key(method: str, path: str) -> None:
     for wrong in (KEY[:8], KEY[:-1], KEY + "0", KEY.upper(), digest, digest[:8], "x"):
         headers = {**request.get("headers", {}), "Authorization": f"Bearer {wrong}"}
         response = respond(method, url, keys=KEYS, **{**request, "headers": headers})
-        assert (response.status_code, response.json()["kind"]) == (403, "wrong-key")
+        body = response.json()
+        kind = body["error"]["code"] if path.startswith("/v1/") else body["kind"]
+        assert (response.status_code, kind) == (403, "wrong-key")
     headers = {**request.get("headers", {}), "Authorization": f"Bearer {KEY}"}
     response = respond(method, url, keys=KEYS, **{**request, "headers": headers})
     assert response.status_code not in (401, 403)

@@ -32,6 +32,7 @@ from seqloom.serving.api.errors import (
     handle_seqloom_error,
     handle_validation_error,
 )
+from seqloom.serving.api.openai import routes as openai
 from seqloom.serving.server.service import Service
 
 ROUTERS = (
@@ -48,6 +49,7 @@ ROUTERS = (
     lab_reports.router,
     libretranslate.router,
     documents.router,
+    openai.router,
     static_files.router,
 )
 
@@ -67,6 +69,7 @@ def build_app(service: Service, root_path: str = "") -> ASGIApp:
         servers=[{"url": root_path}] if root_path else None,
     )
     app.state.service = service
+    app.state.root_path = root_path
     app.add_exception_handler(ApiError, handle_api_error)
     app.add_exception_handler(SeqloomError, handle_seqloom_error)
     app.add_exception_handler(RequestValidationError, handle_validation_error)
