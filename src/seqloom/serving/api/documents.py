@@ -20,7 +20,7 @@ from seqloom.serving.api.libretranslate import (
     MULTIPART,
     bad_request,
     check_key,
-    check_languages,
+    served_languages,
 )
 from seqloom.serving.api.translation import choose_direction, search_segments
 from seqloom.serving.server.service import Service, ServiceDependency
@@ -118,7 +118,7 @@ async def _read_form(service: Service, form: FormData) -> UploadedDocument:
     if source == AUTO:
         sample = " ".join(document.sources)[: service.limits.characters]
         source = (await detect_common_language(service, [sample])).language
-    check_languages(service, source, target)
+    source, target = served_languages(service, source, target)
     return UploadedDocument(name, document, source, target)
 
 
