@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from seqloom.core.errors import SeqloomError
+from seqloom.serving.api.schemas.validation import invalid_fields
 
 ErrorKind = Literal[
     "invalid-json",
@@ -189,32 +190,13 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
         return ApiError(
             400, "invalid-json", f"the body is not valid JSON: {reason}; send one JSON object"
         ).response_to(request)
+    # The first part of a location is "body", "query" or "path".
+    inner = [{**item, "loc": item["loc"][1:] or item["loc"]} for item in errors]
     details = [
-        ErrorDetail(where=_format_location(item["loc"]), what=_format_validation_error(item))
-        for item in errors
+        ErrorDetail(where=field, what=message) for field, message in invalid_fields(inner).items()
     ]
     message = "; ".join(f"{detail.where}: {detail.what}" for detail in details)
     return ApiError(422, "invalid", message, details).response_to(request)
-
-
-def _format_location(location: Sequence[Any]) -> str:
-    """("body", "texts", 0) -> texts[0]"""
-    inner = location[1:] if len(location) > 1 else location
-    first, *rest = inner
-    return str(first) + "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest
-    )
-
-
-def _format_validation_error(error: Mapping[str, Any]) -> str:
-    match error["type"]:
-        case "missing":
-            return "this field is required"
-        case "extra_forbidden":
-            return "there is no such field; /docs lists all fields"
-        case _:
-            message = str(error["msg"])
-            return message[0].lower() + message[1:]
 
 
 async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:

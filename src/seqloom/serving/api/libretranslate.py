@@ -17,6 +17,7 @@ from seqloom.serving.api.languages.detection import (
     detect_languages,
 )
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
+from seqloom.serving.api.schemas.validation import invalid_fields
 from seqloom.serving.api.translation import translate
 from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
@@ -269,12 +270,9 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        messages = [
-            f"{item['loc'][0]}: "
-            + ("this field is required" if item["type"] == "missing" else item["msg"])
-            for item in error.errors()
-        ]
-        raise bad_request("; ".join(dict.fromkeys(messages))) from error
+        problems = invalid_fields(error.errors())
+        message = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        raise bad_request(message) from error
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:

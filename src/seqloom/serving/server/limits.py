@@ -11,6 +11,7 @@ from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.section import Section
 from seqloom.core.errors import ConfigError
 from seqloom.serving.api.errors import ApiError, invalid_field
+from seqloom.serving.api.schemas.validation import invalid_fields
 
 
 class Limits(Section):
@@ -129,9 +130,8 @@ def parse_limits(settings: Sequence[str]) -> Limits:
     try:
         limits = Limits.model_validate(changes)
     except ValidationError as error:
-        for detail in error.errors():
-            message = detail["msg"]
-            errors.append(f"{detail['loc'][0]}: {message[0].lower()}{message[1:]}")
+        problems = invalid_fields(error.errors())
+        errors += (f"{name}: {problem}" for name, problem in problems.items())
     if errors:
         raise ConfigError("\n".join(["invalid --limit:", *(f"  {error}" for error in errors)]))
     return limits
