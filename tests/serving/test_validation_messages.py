@@ -1,4 +1,4 @@
-"""Messages about invalid fields are in plain words."""
+"""Messages about invalid fields and the description of the API are in plain words."""
 
 import json
 from typing import Any
@@ -44,3 +44,13 @@ def test_openapi_describes_the_api_key() -> None:
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     assert description["paths"]["/api/translate"]["post"]["security"]
     assert "security" not in description["paths"]["/api/runs"]["get"]
+
+
+def test_openapi_has_human_summaries_and_describes_the_limits() -> None:
+    description = respond("GET", "/openapi.json").json()
+    operations = [one for path in description["paths"].values() for one in path.values()]
+    for operation in operations:
+        assert operation["description"].startswith(operation["summary"])
+    assert description["paths"]["/api/translate"]["post"]["summary"] == "Translate texts"
+    limits = description["components"]["schemas"]["Limits"]["properties"]
+    assert all(limit["description"] for limit in limits.values())

@@ -1,6 +1,6 @@
 """The FastAPI application: all routes and the error handlers."""
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -76,8 +76,16 @@ def build_app(service: Service, root_path: str = "") -> ASGIApp:
     app.add_exception_handler(HTTPException, handle_http_exception)
     app.add_exception_handler(Exception, handle_internal_error)
     for router in ROUTERS:
+        _set_summaries(router)
         app.include_router(router)
     return app
+
+
+def _set_summaries(router: APIRouter) -> None:
+    """Use the first line of each route's docstring as its summary in /openapi.json."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            route.summary = (route.endpoint.__doc__ or "").partition("\n")[0].rstrip(".") or None
 
 
 def model_routes() -> dict[str, APIRoute]:

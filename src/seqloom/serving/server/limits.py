@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.section import Section
@@ -19,6 +19,8 @@ class Limits(Section):
 
     Times are in seconds.
     """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)  # describes them in /openapi.json
 
     body_bytes: int = Field(256 * 1024, ge=1)
     """Maximum size of a request body that is not an image, in bytes."""
