@@ -1,5 +1,6 @@
 """Training on several ranks gives the results of one process."""
 
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -257,6 +258,10 @@ def test_an_error_before_training_ends_all_ranks_and_is_reported_by_rank_0(
         except SeqloomError as raised:
             message = f"{type(raised).__name__}: {raised}"
             (tmp_path / str(rank)).write_text(message, encoding="utf-8")
+        # Rank 0 runs the store here. With torchrun, the store is in a process that lives longer.
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "1").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     assert run_on_ranks(2, on_rank) == [0, 0]
     assert (tmp_path / "0").read_text(encoding="utf-8").startswith(error)

@@ -24,6 +24,7 @@ from seqloom.config.schema.section import Section
 from tools.site.markdown import escape
 
 EXAMPLES: dict[str, Any] = {
+    "accumulate": 4,
     "columns": ["x", "y"],
     "context": ["temperature"],
     "finished": 10,
@@ -49,6 +50,7 @@ EXAMPLES: dict[str, Any] = {
     "source_fallback": "title",
     "source_joiner": " ",
     "start": {"run": "runs/parent"},
+    "workers": 8,
     "summary": ["input", "readout"],
     "tag": "<2de>",
     "tags": ["<2de>", "<2fr>"],

@@ -72,7 +72,7 @@ def can_use_processes(request: CorpusRequest) -> bool:
     return True
 
 
-class _Worker:
+class _PreparationWorker:
     """A worker process and the connections to it."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class _Pool:
         self._jobs: queue.Queue[ShardJob | None] = queue.Queue(maxsize=workers)
         self._errors: list[BaseException] = []
         self._read: dict[int, int] = {}  # index of a shard -> number of records read
-        self._workers = [_Worker() for _ in range(workers)]
+        self._workers = [_PreparationWorker() for _ in range(workers)]
         self._threads = [
             threading.Thread(target=self._serve, args=(worker,), daemon=True)
             for worker in self._workers
@@ -146,7 +146,7 @@ class _Pool:
         for worker in self._workers:
             worker.end()
 
-    def _serve(self, worker: _Worker) -> None:
+    def _serve(self, worker: _PreparationWorker) -> None:
         """Pass jobs to one process until there are no more."""
         try:
             worker.jobs.send(self._setup)
@@ -160,7 +160,7 @@ class _Pool:
         except BaseException as error:
             self._errors.append(error)
 
-    def _wait_for(self, worker: _Worker, job: ShardJob) -> None:
+    def _wait_for(self, worker: _PreparationWorker, job: ShardJob) -> None:
         """Read the messages of a process until it has finished a job."""
         while True:
             kind, value = worker.messages.recv()
@@ -171,7 +171,7 @@ class _Pool:
             self._read[job.index] = value
 
 
-def _ended_worker(worker: _Worker) -> SeqloomError:
+def _ended_worker(worker: _PreparationWorker) -> SeqloomError:
     return SeqloomError(
         f"a worker process that prepares data ended with code {worker.process.wait()}, perhaps "
         "because memory ran out. Finished shards are kept. Start again with fewer processes: "

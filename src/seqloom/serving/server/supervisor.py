@@ -28,7 +28,7 @@ must be a function of a module, or an object that can be sent to another process
 
 
 @dataclass
-class _Worker:
+class _ServerWorker:
     process: SpawnProcess
     ready: Event
 
@@ -51,7 +51,7 @@ class Supervisor:
 
     def __init__(self, target: WorkerTarget, count: int, callbacks: SupervisorCallbacks) -> None:
         self._target, self._count, self._callbacks = target, count, callbacks
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, _ServerWorker] = {}
         self._stopping = False
         self._was_ready = False
 
@@ -82,9 +82,9 @@ class Supervisor:
             target=_run_worker, args=(self._target, index, listens_while_loading, ready)
         )
         process.start()
-        self._workers[index] = _Worker(process, ready)
+        self._workers[index] = _ServerWorker(process, ready)
 
-    def _handle_end(self, index: int, worker: _Worker) -> int:
+    def _handle_end(self, index: int, worker: _ServerWorker) -> int:
         """Replace a worker that ended. Return the exit code of the server: not 0 if no worker can
         start, so that all workers are stopped."""
         worker.process.join()
