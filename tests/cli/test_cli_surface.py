@@ -73,7 +73,8 @@ SURFACE = {
     },
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
-        *("--metrics-port", "--workers"),
+        *("--metrics-port", "--workers", "--root-path", "--allow-host", "--allow-origin"),
+        *("--frame-ancestors", "--access-log"),
     },
     "import": {"FOLDER", "--run", "--from"},
     "export": {"RUN", "--to", "--out", "--license", "--languages"},

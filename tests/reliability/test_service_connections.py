@@ -101,10 +101,10 @@ def read_until_closed(connection: socket.socket) -> bytes:
     [
         ("idle", b"", b""),
         ("request line", b"POST /api/translate HTT", b""),
-        ("header", b"POST /api/translate HTTP/1.1\r\nHost: a\r\nX-Slow: ", b""),
+        ("header", b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b""),
         (
             "body",
-            b"POST /api/translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+            b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b'Content-Length: 100\r\n\r\n{"texts": [',
             b"408 Request Timeout",
         ),

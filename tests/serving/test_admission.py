@@ -17,7 +17,7 @@ from seqloom.serving.server.admission import (
 )
 from seqloom.serving.server.app import ROUTERS, model_routes
 from seqloom.serving.server.limits import Limits
-from seqloom.serving.server.middleware import SECURITY_HEADERS, ResponseSender
+from seqloom.serving.server.middleware import ResponseSender, security_headers
 
 
 def test_the_middleware_checks_admission_of_every_post_route() -> None:
@@ -97,8 +97,10 @@ def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
         async def receive() -> Message:
             raise AssertionError
 
-        await RejectionSender(error, SECURITY_HEADERS).send(keep_prebuilt)
-        await error.response()({"type": "http"}, receive, ResponseSender(keep_ordinary).send)
+        await RejectionSender(error, security_headers(())).send(keep_prebuilt)
+        await error.response()(
+            {"type": "http"}, receive, ResponseSender(keep_ordinary, security_headers(())).send
+        )
         return prebuilt, ordinary
 
     prebuilt, ordinary = run_async(send_both())
@@ -109,7 +111,7 @@ def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
 
 
 def test_one_rejection_is_immediate_and_many_are_sent_at_ticks() -> None:
-    rejector = RejectionSender(overloaded_error(Limits()), SECURITY_HEADERS)
+    rejector = RejectionSender(overloaded_error(Limits()), security_headers(()))
     now = 1000.01
     assert rejector.delay(now) == 0
     delays = [rejector.delay(now) for _ in range(1000)]
@@ -122,7 +124,7 @@ def test_one_rejection_is_immediate_and_many_are_sent_at_ticks() -> None:
 
 
 def test_a_rejection_after_a_pause_is_immediate_again() -> None:
-    rejector = RejectionSender(overloaded_error(Limits()), SECURITY_HEADERS)
+    rejector = RejectionSender(overloaded_error(Limits()), security_headers(()))
     for _ in range(1000):
         rejector.delay(50.0)
     assert rejector.delay(50.0 + 2 * MAX_REJECTION_DELAY) == 0
@@ -137,7 +139,7 @@ def test_the_slot_is_released_before_the_last_message_is_sent() -> None:
         has_capacity.append(not admission.is_full)
 
     async def respond() -> None:
-        response = ResponseSender(send)
+        response = ResponseSender(send, [])
         with admission.reserve_slot() as slot:
             response.on_last_message = slot.release
             await response.send({"type": "http.response.start", "status": 200, "headers": []})

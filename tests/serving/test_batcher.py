@@ -84,6 +84,9 @@ class RecordingJobType:
             raise ValueError("bad")
         return [job.payload for job in jobs]
 
+    def count_output_tokens(self, results: Sequence[Any]) -> int:
+        return len(results)
+
 
 def test_waiting_jobs_of_one_type_are_merged_by_length() -> None:
     job_type, other_type = RecordingJobType(), RecordingJobType("other")

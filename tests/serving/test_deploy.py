@@ -157,3 +157,12 @@ def test_containers_have_time_to_finish_requests() -> None:
     sleep = int(pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][1])
     assert int(compose_service()["stop_grace_period"].removesuffix("s")) > deadline
     assert pod["terminationGracePeriodSeconds"] > sleep + deadline
+
+
+def test_the_nginx_configuration_starts_seqloom_with_existing_options() -> None:
+    text = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+    command = re.search(r"^#\s+seqloom (serve .*)$", text, re.MULTILINE)
+    assert command is not None
+    assert options_in(command[1].split()) <= serve_options()
+    assert "location /mt/" in text
+    assert "--root-path /mt" in command[1]

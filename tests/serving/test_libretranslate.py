@@ -1,6 +1,7 @@
 """The LibreTranslate API works with the official LibreTranslate client."""
 
 import json
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -11,8 +12,11 @@ from libretranslatepy import LibreTranslateAPI
 
 import seqloom
 from async_runner import run_async
+from in_process_server import respond
 from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.serving.api.errors import ApiError
+from seqloom.serving.api.languages.codes import match_language
+from seqloom.serving.api.languages.detection import detect_common_language, detect_languages
 from seqloom.serving.api.libretranslate import LibreTranslateRequest, translate_n_best
 from seqloom.serving.api.schemas.predictions import TranslateRequest
 from seqloom.serving.api.translation import translate
@@ -110,7 +114,7 @@ def test_detection_needs_a_run_with_labels_for_all_source_languages(server: Serv
         ({"q": "a", "source": "la"}, "target: this field is required"),
         ({"source": "la", "target": "it"}, "q: this field is required"),
         ({"q": 5, "source": "la", "target": "it"}, "q: "),
-        ({"q": "a", "source": "la", "target": "it", "format": "html"}, "format: 'html' is not"),
+        ({"q": "a", "source": "la", "target": "it", "format": "pdf"}, "format: 'pdf' is unknown"),
         (
             {"q": "a", "source": "la", "target": "it", "alternatives": 9},
             "alternatives: the limit is 5",
@@ -255,3 +259,109 @@ def test_waiting_files_are_limited_in_number_and_time() -> None:
     taken = files.take(files.add("c", b"3"))
     assert taken is not None
     assert (taken.name, taken.content) == ("c", b"3")
+
+
+LATIN: dict[str, Any] = {"source": "la", "target": "it"}
+
+
+@pytest.mark.parametrize(
+    ("code", "served", "found"),
+    [
+        ("en", ["en", "en-GB"], "en"),
+        ("EN", ["de", "en"], "en"),
+        ("en-US", ["en"], "en"),
+        ("EN_us", ["en"], "en"),
+        ("pt", ["pt-BR"], "pt-BR"),
+        ("pt-br", ["pt-BR", "pt-PT"], "pt-BR"),
+        ("pt", ["pt-BR", "pt-PT"], None),
+        ("pt-AO", ["pt-BR"], None),
+        ("e", ["en"], None),
+        ("", ["en"], None),
+        ("english", ["en"], None),
+    ],
+)
+def test_codes_match_in_any_case_and_with_regions(
+    code: str, served: list[str], found: str | None
+) -> None:
+    assert match_language(code, served) == found
+
+
+def test_requests_may_use_other_spellings_of_codes(server: ServerProcess) -> None:
+    expected = server.post_json("/translate", q="abcd", **LATIN)
+    assert server.post_json("/translate", q="abcd", source="LA", target="it-IT") == expected
+
+
+def test_html_keeps_its_structure(server: ServerProcess) -> None:
+    html = '<p class="x">abcd<br/>\n <b>dc &amp; b</b><!-- abcd --> <code>abcd</code></p>'
+    first, second = server.post_json("/translate", q=["abcd", "dc & b"], **LATIN)["translatedText"]
+    expected = (
+        f'<p class="x">{escape(first, quote=False)}<br/>\n <b>{escape(second, quote=False)}</b>'
+        "<!-- abcd --> <code>abcd</code></p>"
+    )
+    assert server.post_json("/translate", q=html, format="html", **LATIN) == {
+        "translatedText": expected
+    }
+    listed = server.post_json("/translate", q=[html, "<hr>"], format="html", **LATIN)
+    assert listed["translatedText"] == [expected, "<hr>"]
+
+
+def test_html_has_alternatives_and_may_have_many_parts(server: ServerProcess) -> None:
+    html = "<p>ab</p>" * 70
+    response = server.post_json("/translate", q=html, format="html", alternatives=1, **LATIN)
+    for text in (response["translatedText"], *response["alternatives"]):
+        assert (text.count("<p>"), text.count("</p>")) == (70, 70)
+    assert response["translatedText"] != response["alternatives"][0]
+
+
+def test_fields_may_be_in_the_query_string(server: ServerProcess) -> None:
+    expected = server.post_json("/translate", q="abcd", **LATIN)
+    url = f"{server.url}/translate"
+    query = {"q": "abcd", **LATIN}
+    assert server.client.post(url, params=query).json() == expected
+    assert server.client.post(url, params=LATIN, data={"q": "abcd"}).json() == expected
+    assert (
+        server.client.post(url, params={**query, "q": "b"}, json={"q": "abcd"}).json() == expected
+    )
+    assert server.client.post(url).status_code == 415
+
+
+def test_a_repeated_field_is_a_list(server: ServerProcess) -> None:
+    response = server.client.post(f"{server.url}/translate", data={"q": ["abcd", "dc"], **LATIN})
+    assert response.json() == server.post_json("/translate", q=["abcd", "dc"], **LATIN)
+
+
+def test_suggestions_are_refused(server: ServerProcess) -> None:
+    fields = {"q": "a", "s": "b", "source": "la", "target": "it"}
+    status, _, message = server.post_error("/suggest", **fields)
+    assert (status, message) == (403, "this server does not accept suggestions")
+
+
+def test_the_spec_is_the_openapi_description(server: ServerProcess) -> None:
+    assert server.get("/spec").json() == server.get("/openapi.json").json()
+
+
+def detecting_service(runs: dict[str, Path]) -> Service:
+    folders = [runs["polyglot"], runs["labeller"]]
+    catalogue = load_catalogue(folders, None, [], Batcher)
+    return Service(catalogue, Limits(), AdmissionControl(Limits()))
+
+
+def test_detection_of_one_and_of_several_texts(runs: dict[str, Path]) -> None:
+    service = detecting_service(runs)
+    found = run_async(detect_languages(service, ["hund mann katze", "dog cat man"]))
+    assert [languages[0].language for languages in found] == ["de", "en"]
+    assert [len(languages) for languages in found] == [2, 2]
+    common = run_async(detect_common_language(service, ["hund mann katze", " "]))
+    assert common.language == "de"
+    with pytest.raises(ApiError, match="several languages"):
+        run_async(detect_common_language(service, ["hund mann katze", "dog cat man"]))
+    service.catalogue.close()
+
+
+def test_lists_can_be_detected(runs: dict[str, Path]) -> None:
+    service = detecting_service(runs)
+    catalogue = service.catalogue
+    one = respond("POST", "/detect", catalogue=catalogue, json={"q": "hund mann"}).json()
+    several = respond("POST", "/detect", catalogue=catalogue, json={"q": ["hund mann"] * 2}).json()
+    assert several == [one, one]
+    catalogue.close()

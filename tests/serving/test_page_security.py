@@ -77,7 +77,7 @@ def test_server_responses_never_run(visitor: Visitor) -> None:
 def test_index_preloads_every_module() -> None:
     """Otherwise the browser would discover the modules one after the other."""
     index = (STATIC / "index.html").read_text(encoding="utf-8")
-    preloaded = re.findall('rel="modulepreload" href="/static/([^"]+)"', index)
+    preloaded = re.findall('rel="modulepreload" href="static/([^"]+)"', index)
     modules = [path for folder in ("shared", "views") for path in STATIC.glob(f"{folder}/*.js")]
     assert preloaded == sorted(path.relative_to(STATIC).as_posix() for path in modules)
 

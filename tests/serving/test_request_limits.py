@@ -19,8 +19,8 @@ def test_limits_are_changed_by_name() -> None:
     [
         ("beem=3", "beem: unknown limit; did you mean 'beam'?"),
         ("xyz=3", "xyz: unknown limit; choose one of body_bytes"),
-        ("beam=0", "beam: input should be greater than or equal to 1"),
-        ("beam=many", "beam: input should be a valid integer"),
+        ("beam=0", "beam: must be at least 1"),
+        ("beam=many", "beam: must be a whole number"),
         ("beam", "'beam' must have the form NAME=VALUE"),
     ],
 )

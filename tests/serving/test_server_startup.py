@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 
 from async_runner import run_async
 from seqloom.serving.api.static_files import static_response
+from seqloom.serving.http.options import HttpOptions
 from seqloom.serving.server import startup
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
@@ -40,10 +41,11 @@ def with_client(
             admission=admission or AdmissionControl(limits),
             observe=lambda *request: None,
             model_routes=app.model_routes,
+            options=HttpOptions(),
         )
         transport = httpx.ASGITransport(app=middleware)
         async with (
-            httpx.AsyncClient(transport=transport, base_url="http://here") as client,
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
             asyncio.timeout(startup.MAX_WAIT_SECONDS / 2),
         ):
             return await use(client, app)

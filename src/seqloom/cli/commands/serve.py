@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
 
     from seqloom.config.schema.names import EngineKind
+    from seqloom.serving.http.options import HttpOptions
     from seqloom.serving.server.api_keys import ApiKeys
     from seqloom.serving.server.lifecycle import Address
     from seqloom.serving.server.limits import Limits
@@ -97,6 +98,42 @@ def serve(
             "share of the cores, or one GPU if there are several.",
         ),
     ] = 1,
+    root_path: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="Path under which a proxy makes the server available, for example /mt.",
+        ),
+    ] = "",
+    allowed_hosts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="Host name of the server in requests; * for any. IP addresses, localhost and the "
+            "name of this machine are always accepted. Can be repeated.",
+        ),
+    ] = None,
+    allowed_origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="ORIGIN",
+            help="Origin whose pages may send requests, for example https://example.org; * for "
+            "any. Can be repeated.",
+        ),
+    ] = None,
+    frame_ancestors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Origin whose pages may show the page in a frame, for example a notebook server; "
+            "self for this origin, * for any. Can be repeated.",
+        ),
+    ] = None,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Write a line per request to stderr.")
+    ] = False,
 ) -> None:
     """Serve runs over HTTP: a web page, a JSON API, and the LibreTranslate API."""
     for package in ("fastapi", "granian", "prometheus_client", "python_multipart"):
@@ -106,6 +143,7 @@ def serve(
     # runs are loaded.
     gc.disable()
 
+    from seqloom.serving.http.options import HttpOptions
     from seqloom.serving.server.api_keys import ApiKeys
     from seqloom.serving.server.lifecycle import find_free_address
     from seqloom.serving.server.limits import parse_limits
@@ -119,6 +157,10 @@ def serve(
         parse_limits(limits or []),
         metrics_port,
         is_quiet(),
+        HttpOptions.parse(
+            host, allowed_hosts or [], allowed_origins or [], frame_ancestors or [], root_path
+        ),
+        access_log,
     )
     if workers == 1:
         _serve(options, metrics_port, lambda loaded: _print_runs(loaded, options.address))
@@ -140,6 +182,8 @@ class ServerOptions:
     limits: Limits
     metrics_port: int | None
     quiet: bool
+    http: HttpOptions
+    access_log: bool
 
     def __call__(self, index: int, listens_while_loading: bool, ready: Event) -> None:
         """Run a worker of the supervisor."""
@@ -198,11 +242,14 @@ def _serve(
     """
     import logging
 
+    from seqloom.serving.http.access_log import log_request
     from seqloom.serving.server.admission import AdmissionControl
     from seqloom.serving.server.lifecycle import ServerCallbacks, run_server
     from seqloom.serving.server.monitoring import Monitoring
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    if options.access_log:
+        _enable_access_log()
     admission, monitoring = AdmissionControl(options.limits), Monitoring()
     monitoring.watch_admission(admission)
     stop_metrics = None if metrics_port is None else monitoring.start_server(metrics_port)
@@ -219,7 +266,12 @@ def _serve(
             admission=admission,
             keys=options.keys,
             monitoring=monitoring,
+            root_path=options.http.root_path,
         )
+
+    def observe_request(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        monitoring.observe_request(scope, status, seconds)
+        log_request(scope, status, seconds)
 
     names = ", ".join(folder.name for folder in options.run_folders)
     run_server(
@@ -227,16 +279,29 @@ def _serve(
         load,
         limits=options.limits,
         admission=admission,
-        observe_request=monitoring.observe_request,
+        observe_request=observe_request,
         callbacks=ServerCallbacks(
             listening=lambda: print_message(f"{options.address}: loading {names} …"),
             ready=on_ready,
             stopped_while_loading=_exit_while_loading,
         ),
+        options=options.http,
         listens_while_loading=listens_while_loading,
     )
     if stop_metrics is not None:
         stop_metrics()
+
+
+def _enable_access_log() -> None:
+    import logging
+
+    from seqloom.serving.http.access_log import log
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 def _exit_while_loading() -> NoReturn:

@@ -20,7 +20,7 @@ from seqloom.serving.api.libretranslate import (
     MULTIPART,
     bad_request,
     check_key,
-    check_languages,
+    served_languages,
 )
 from seqloom.serving.api.translation import choose_direction, search_segments
 from seqloom.serving.server.service import Service, ServiceDependency
@@ -84,8 +84,18 @@ async def post_translate_file(
             raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
     path = PurePosixPath(uploaded.name)
     token = service.files.add(f"{path.stem}_{uploaded.target}{path.suffix}", content)
-    url = http_request.url_for("get_translated_file", token=token)
-    return TranslatedFileResponse(translatedFileUrl=str(url))
+    url = public_url(http_request, f"/download_file/{token}")
+    return TranslatedFileResponse(translatedFileUrl=url)
+
+
+def public_url(request: Request, path: str) -> str:
+    """Return the address under which the client reaches a path of this server.
+
+    A proxy sends the protocol that the client uses in the header `X-Forwarded-Proto`.
+    """
+    scheme = request.headers.get("x-forwarded-proto", "")
+    base = request.base_url.replace(scheme=scheme if scheme == "https" else "http")
+    return f"{str(base).rstrip('/')}{request.app.state.root_path}{path}"
 
 
 def _text_field(form: FormData, name: str) -> str | None:
@@ -108,7 +118,7 @@ async def _read_form(service: Service, form: FormData) -> UploadedDocument:
     if source == AUTO:
         sample = " ".join(document.sources)[: service.limits.characters]
         source = (await detect_common_language(service, [sample])).language
-    check_languages(service, source, target)
+    source, target = served_languages(service, source, target)
     return UploadedDocument(name, document, source, target)
 
 

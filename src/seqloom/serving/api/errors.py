@@ -10,10 +10,11 @@ from typing import Any, Literal
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from seqloom.core.errors import SeqloomError
+from seqloom.serving.api.schemas.validation import invalid_fields
 
 ErrorKind = Literal[
     "invalid-json",
@@ -21,6 +22,8 @@ ErrorKind = Literal[
     "unusable",
     "no-key",
     "wrong-key",
+    "wrong-origin",
+    "wrong-host",
     "not-found",
     "no-such-run",
     "wrong-method",
@@ -53,7 +56,10 @@ class ErrorResponse(BaseModel):
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Invalid JSON, or an unknown language."},
     401: {"model": ErrorResponse, "description": "An API key is required."},
-    403: {"model": ErrorResponse, "description": "The API key is wrong."},
+    403: {
+        "model": ErrorResponse,
+        "description": "The API key is wrong, or the request comes from a page of another origin.",
+    },
     404: {"model": ErrorResponse, "description": "There is no such run."},
     408: {"model": ErrorResponse, "description": "The body arrived too slowly."},
     413: {"model": ErrorResponse, "description": "The body or one of its fields is too large."},
@@ -66,6 +72,45 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     },
 }
 """Error responses of the routes under /api, as described in /openapi.json."""
+
+
+class OpenAiErrorDetail(BaseModel):
+    """What is wrong with a request, in the format of OpenAI."""
+
+    message: str = Field(description="What is wrong, and what to do.")
+    type: str = Field(description="invalid_request_error or server_error.")
+    param: str | None = Field(description="The invalid field.")
+    code: ErrorKind = Field(description="The kind of the error, as in the other routes.")
+
+
+class OpenAiErrorResponse(BaseModel):
+    error: OpenAiErrorDetail
+
+
+OPENAI_PREFIX = "/v1/"
+"""Errors of paths that begin so have the format of OpenAI."""
+OPENAI_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = (
+    {
+        status: {**response, "model": OpenAiErrorResponse}
+        for status, response in ERROR_RESPONSES.items()
+        if status not in (408, 413, 503)
+    }
+    | {status: ERROR_RESPONSES[status] for status in (408, 503)}
+    | {
+        413: {
+            "description": "The body or one of its fields is too large.",
+            "model": OpenAiErrorResponse | ErrorResponse,
+        }
+    }
+)
+"""Error responses of the OpenAI routes. The middleware sends its errors in the other format."""
+
+
+def openai_error_body(
+    message: str, kind: ErrorKind, field: str | None = None, status: int = 422
+) -> dict[str, Any]:
+    error_type = "server_error" if status >= 500 else "invalid_request_error"
+    return {"error": {"message": message, "type": error_type, "param": field, "code": kind}}
 
 
 class ApiError(Exception):
@@ -88,6 +133,14 @@ class ApiError(Exception):
     def response(self) -> JSONResponse:
         body = ErrorResponse(error=str(self), kind=self.kind, problems=self.details)
         return JSONResponse(body.model_dump(mode="json"), self.status, self.headers)
+
+    def response_to(self, request: Request) -> JSONResponse:
+        """Return the response in the format of the requested route."""
+        if not request.url.path.startswith(OPENAI_PREFIX):
+            return self.response()
+        field = self.details[0].where if self.details else None
+        body = openai_error_body(str(self), self.kind, field, self.status)
+        return JSONResponse(body, self.status, self.headers)
 
 
 def busy_error(message: str) -> ApiError:
@@ -116,7 +169,7 @@ def invalid_field(field: str, message: str) -> ApiError:
 
 async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ApiError)
-    return error.response()
+    return error.response_to(request)
 
 
 async def handle_seqloom_error(request: Request, error: Exception) -> JSONResponse:
@@ -125,7 +178,7 @@ async def handle_seqloom_error(request: Request, error: Exception) -> JSONRespon
     The request satisfies the schema, but the run cannot process it.
     """
     assert isinstance(error, SeqloomError)
-    return ApiError(422, "unusable", str(error)).response()
+    return ApiError(422, "unusable", str(error)).response_to(request)
 
 
 async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:
@@ -136,33 +189,14 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
         reason = errors[0].get("ctx", {}).get("error", "it cannot be parsed")
         return ApiError(
             400, "invalid-json", f"the body is not valid JSON: {reason}; send one JSON object"
-        ).response()
+        ).response_to(request)
+    # The first part of a location is "body", "query" or "path".
+    inner = [{**item, "loc": item["loc"][1:] or item["loc"]} for item in errors]
     details = [
-        ErrorDetail(where=_format_location(item["loc"]), what=_format_validation_error(item))
-        for item in errors
+        ErrorDetail(where=field, what=message) for field, message in invalid_fields(inner).items()
     ]
     message = "; ".join(f"{detail.where}: {detail.what}" for detail in details)
-    return ApiError(422, "invalid", message, details).response()
-
-
-def _format_location(location: Sequence[Any]) -> str:
-    """("body", "texts", 0) -> texts[0]"""
-    inner = location[1:] if len(location) > 1 else location
-    first, *rest = inner
-    return str(first) + "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest
-    )
-
-
-def _format_validation_error(error: Mapping[str, Any]) -> str:
-    match error["type"]:
-        case "missing":
-            return "this field is required"
-        case "extra_forbidden":
-            return "there is no such field; /docs lists all fields"
-        case _:
-            message = str(error["msg"])
-            return message[0].lower() + message[1:]
+    return ApiError(422, "invalid", message, details).response_to(request)
 
 
 async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:
@@ -184,14 +218,14 @@ async def handle_http_exception(request: Request, error: Exception) -> JSONRespo
             )
         case status:
             api_error = ApiError(status, "invalid", str(error.detail), headers=error.headers)
-    return api_error.response()
+    return api_error.response_to(request)
 
 
 async def handle_internal_error(request: Request, error: Exception) -> JSONResponse:
     """Respond with 500 to an unexpected exception. Only the server's log contains the traceback."""
     return ApiError(
         500, "internal", "internal server error; see the server's log for details"
-    ).response()
+    ).response_to(request)
 
 
 def wrong_content_type(expected: str, content_type: str) -> ApiError:

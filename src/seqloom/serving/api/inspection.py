@@ -43,7 +43,7 @@ from seqloom.serving.api.schemas.predictions import Output, to_json_number
 from seqloom.serving.api.translation import choose_direction
 from seqloom.serving.server.catalogue import LoadedRun, TaskKind
 from seqloom.serving.server.limits import check_maximum, check_not_blank
-from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
+from seqloom.serving.server.service import WITH_KEY, WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.text.vocabulary import END, PAD, START
 from seqloom.viz.search_trees.search_tree_page import search_tree_data
 
@@ -260,7 +260,7 @@ async def post_explain(request: ExplainRequest, service: ServiceDependency) -> E
     )
 
 
-@router.get("/explain/lecture")
+@router.get("/explain/lecture", dependencies=WITH_KEY)
 async def get_lecture_example(
     score: LectureScore = "dot", choice: Selection = "argmax"
 ) -> ExplainResponse:

@@ -1,6 +1,7 @@
 """The LibreTranslate API, so that existing LibreTranslate clients work unchanged."""
 
 import json
+from collections.abc import Iterable
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -9,18 +10,25 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from seqloom.core.errors import SeqloomError
 from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
+from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.languages.detection import (
     DetectedLanguage,
     detect_common_language,
     detect_languages,
 )
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
+from seqloom.serving.api.schemas.validation import invalid_fields
 from seqloom.serving.api.translation import translate
+from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
 from seqloom.text.documents.formats import SUFFIXES
+from seqloom.text.documents.html import html_parts
+from seqloom.text.documents.parts import fill, sources
 from seqloom.text.language_names import language_name
 
 AUTO = "auto"
+FORMATS = ("text", "html")
+API_KEY = "API key. Needed only if the server requires keys."
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 LIBRETRANSLATE_ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse} for status in (400, 403, 408, 413, 415, 503)
@@ -34,12 +42,18 @@ class LibreTranslateRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    q: Text | list[Text]
-    source: Text = AUTO
-    target: Text
-    format: Text = "text"
-    alternatives: int = Field(0, ge=0)
-    api_key: Text | None = None
+    q: Text | list[Text] = Field(
+        description="The text to translate, or a list of texts.", examples=["Das gefällt mir."]
+    )
+    source: Text = Field(AUTO, description="Source language, or auto.", examples=["de"])
+    target: Text = Field(description="Target language.", examples=["en"])
+    format: Text = Field(
+        "text", description="text, or html: the text between the tags is translated."
+    )
+    alternatives: int = Field(
+        0, ge=0, description="Number of translations besides the best one.", examples=[2]
+    )
+    api_key: Text | None = Field(None, description=API_KEY)
 
 
 class DetectRequest(BaseModel):
@@ -47,8 +61,8 @@ class DetectRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    q: Text
-    api_key: Text | None = None
+    q: Text | list[Text] = Field(description="The text, or a list of texts.", examples=["Hund"])
+    api_key: Text | None = Field(None, description=API_KEY)
 
 
 class LibreTranslateResponse(BaseModel):
@@ -82,19 +96,23 @@ async def post_translate(
     """Translate a text or, in JSON, a list of texts."""
     request = await _parse_body(http_request, LibreTranslateRequest)
     check_key(service, http_request, request.api_key)
-    if request.format != "text":
-        raise bad_request(
-            f"format: '{request.format}' is not supported, because the model would translate the "
-            "tags; send plain text with format = 'text'"
-        )
+    if request.format not in FORMATS:
+        raise bad_request(f"format: '{request.format}' is unknown; use text or html")
     if request.alternatives > service.limits.alternatives:
         raise bad_request(f"alternatives: the limit is {service.limits.alternatives}")
     texts = [request.q] if isinstance(request.q, str) else request.q
     if not any(text.strip() for text in texts):
         raise bad_request("q: contains only white space; send some text")
-    detected = await detect_common_language(service, texts) if request.source == AUTO else None
+    service.limits.check_texts("q", texts)
+    detected = None
+    if request.source.lower() == AUTO:
+        samples = map(_visible_text, texts) if request.format == "html" else texts
+        detected = await detect_common_language(service, list(samples))
     source = request.source if detected is None else detected.language
-    translations = await translate_n_best(service, request, texts, source)
+    if request.format == "html":
+        translations = [await _translate_html(service, request, text, source) for text in texts]
+    else:
+        translations = await translate_n_best(service, request, texts, source)
     if isinstance(request.q, str):
         return LibreTranslateResponse(
             translatedText=translations[0][0],
@@ -115,9 +133,9 @@ async def translate_n_best(
 
     Errors that have status 422 in the routes under /api have status 400 here, as in LibreTranslate.
     """
-    check_languages(service, source, request.target)
+    source, target = served_languages(service, source, request.target)
     translate_request = TranslateRequest(
-        texts=texts, source=source, target=request.target, n_best=1 + request.alternatives
+        texts=texts, source=source, target=target, n_best=1 + request.alternatives
     )
     try:
         # The response has no scores, so the engine does not have to compute probabilities.
@@ -128,6 +146,32 @@ async def translate_n_best(
         status = 400 if error.status == 422 else error.status
         raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
     return [[text.text, *text.alternatives] for text in response.translations]
+
+
+async def _translate_html(
+    service: Service, request: LibreTranslateRequest, html: str, source: str
+) -> list[str]:
+    """Return the best translation of an HTML text, then the alternatives. The tags are kept.
+
+    If a part of the text has fewer alternatives than others, its last one is repeated.
+    """
+    served_languages(service, source, request.target)
+    parts = list(html_parts(html))
+    texts = sources(parts)
+    outputs: list[list[str]] = []
+    for start in range(0, len(texts), service.limits.texts):
+        some = texts[start : start + service.limits.texts]
+        outputs += await translate_n_best(service, request, some, source)
+    count = max(map(len, outputs), default=1)
+    return [
+        fill(parts, [options[min(rank, len(options) - 1)] for options in outputs])
+        for rank in range(count)
+    ]
+
+
+def _visible_text(html: str) -> str:
+    """Return the text between the tags; the whole text if there is none."""
+    return " ".join(sources(html_parts(html))) or html
 
 
 @router.get("/languages")
@@ -146,14 +190,35 @@ async def get_languages(service: ServiceDependency) -> list[Language]:
 
 
 @router.post("/detect", responses=LIBRETRANSLATE_ERRORS, openapi_extra=describe_body(DetectRequest))
-async def post_detect(http_request: Request, service: ServiceDependency) -> list[DetectedLanguage]:
-    """Detect the language of a text. Returns the possible languages, likeliest first."""
+async def post_detect(
+    http_request: Request, service: ServiceDependency
+) -> list[DetectedLanguage] | list[list[DetectedLanguage]]:
+    """Detect the language of a text. Returns the possible languages, likeliest first.
+
+    For a list of texts, returns a list of such lists.
+    """
     request = await _parse_body(http_request, DetectRequest)
     check_key(service, http_request, request.api_key)
-    if not request.q.strip():
+    texts = [request.q] if isinstance(request.q, str) else request.q
+    if not texts or not all(text.strip() for text in texts):
         raise bad_request("q: contains only white space; send some text")
-    service.limits.check_texts("q", [request.q])
-    return await detect_languages(service, request.q)
+    service.limits.check_texts("q", texts)
+    languages = await detect_languages(service, texts)
+    return languages[0] if isinstance(request.q, str) else languages
+
+
+@router.post("/suggest", responses=LIBRETRANSLATE_ERRORS)
+async def post_suggestion(http_request: Request, service: ServiceDependency) -> None:
+    """Reject a suggested translation. The server stores no suggestions."""
+    check_key(service, http_request, None)
+    raise ApiError(403, "unusable", "this server does not accept suggestions")
+
+
+@router.get("/spec")
+async def get_spec(http_request: Request) -> dict[str, Any]:
+    """Return the OpenAPI description of all routes, like /openapi.json."""
+    description: dict[str, Any] = http_request.app.openapi()
+    return description
 
 
 @router.get("/frontend/settings")
@@ -180,32 +245,34 @@ RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
 
 async def _parse_body(http_request: Request, model: type[RequestModel]) -> RequestModel:
-    """Parse and validate a request body that is JSON or a form."""
+    """Parse and validate the fields of a request: its query string, and JSON or a form as its body.
+
+    If a field occurs in both, the body has precedence.
+    """
+    fields = _join_repeated(http_request.query_params.multi_items())
     content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == "application/json":
         try:
-            fields = json.loads(await http_request.body())
+            content = json.loads(await http_request.body())
         except (ValueError, RecursionError) as error:
             raise ApiError(
                 400, "invalid-json", f"the body is not valid JSON: {error}; send one JSON object"
             ) from error
-        if not isinstance(fields, dict):
+        if not isinstance(content, dict):
             raise bad_request('the body must be one JSON object such as {"q": …}')
+        fields |= content
     elif content_type == URL_ENCODED:
-        fields = _parse_form(await http_request.body())
+        fields |= _parse_form(await http_request.body())
     elif content_type == MULTIPART:
-        fields = dict(await http_request.form())
-    else:
+        fields |= _join_repeated((await http_request.form()).multi_items())
+    elif content_type or await http_request.body() or not fields:
         raise wrong_content_type("JSON or a form, with its Content-Type", content_type)
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        messages = [
-            f"{item['loc'][0]}: "
-            + ("this field is required" if item["type"] == "missing" else item["msg"])
-            for item in error.errors()
-        ]
-        raise bad_request("; ".join(dict.fromkeys(messages))) from error
+        problems = invalid_fields(error.errors())
+        message = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        raise bad_request(message) from error
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:
@@ -214,20 +281,41 @@ def _parse_form(body: bytes) -> dict[str, Any]:
     Letters such as "ü" may also be unescaped, because `curl -d` does not escape them.
     """
     try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
+        return _join_repeated(parse_qsl(body.decode(), keep_blank_values=True, errors="strict"))
     except UnicodeDecodeError as error:
         raise bad_request(f"the form is not valid UTF-8: {error}; encode it as UTF-8") from error
 
 
-def check_languages(service: Service, source: str, target: str) -> None:
+def _join_repeated(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a form. A field that occurs several times becomes a list."""
+    fields: dict[str, Any] = {}
+    for name, value in items:
+        if name not in fields:
+            fields[name] = value
+        elif isinstance(fields[name], list):
+            fields[name].append(value)
+        else:
+            fields[name] = [fields[name], value]
+    return fields
+
+
+def served_languages(service: Service, source: str, target: str) -> tuple[str, str]:
+    """Return the codes of the languages as the service spells them.
+
+    Raises a 400 error if a language is not served.
+    """
     pairs = service.catalogue.language_pairs
     codes = {code for pair in pairs for code in (pair.source, pair.target)}
-    for side, code in (("source", source), ("target", target)):
-        if code not in codes:
+    found = [match_language(code, codes) for code in (source, target)]
+    for side, requested, code in zip(("source", "target"), (source, target), found, strict=True):
+        if code is None:
             available = ", ".join(sorted(codes)) or (
                 "none; start the server with --languages, for example --languages de:en"
             )
-            raise bad_request(f"{side}: {code} is not supported; available languages: {available}")
+            raise bad_request(
+                f"{side}: {requested} is not supported; available languages: {available}"
+            )
+    return str(found[0]), str(found[1])
 
 
 def check_key(service: Service, http_request: Request, field: str | None) -> None:
@@ -238,11 +326,10 @@ def check_key(service: Service, http_request: Request, field: str | None) -> Non
 
     field: value of the field `api_key`
     """
-    header = http_request.headers.get("authorization", "")
     query = http_request.query_params.get("api_key")
-    key = field or query or header.removeprefix("Bearer ").strip()
+    key = field or query or bearer_token(http_request.headers.get("authorization"))
     try:
-        service.keys.check(key or None)
+        service.keys.check(key)
     except ApiError as error:
         raise ApiError(403, error.kind, str(error)) from error
 

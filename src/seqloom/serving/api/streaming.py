@@ -8,7 +8,8 @@ event: error    an error that occurred after the event `start`
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter
@@ -102,7 +103,7 @@ async def stream_translation(
             async for event in _stream_segments(loaded, prepared, decoding, start):
                 yield event
 
-    return await _respond(events())
+    return await respond_with_events(events())
 
 
 @router.post("/complete/stream", response_class=StreamingResponse)
@@ -131,7 +132,7 @@ async def stream_completion(
             if stream.prediction is not None:
                 yield _done_event(stream.prediction)
 
-    return await _respond(events())
+    return await respond_with_events(events())
 
 
 async def _stream_segments(
@@ -186,6 +187,35 @@ class OutputStream:
 
         before: the text of the previous outputs, which the text in the events starts with
         """
+        tokenizer = self.loaded.token_run.task.target_tokenizer
+        tokens: list[int] = list(prepared.prefix)
+        try:
+            async with aclosing(self.tokens(prepared, sample_index)) as new_tokens:
+                async for token, log_probability in new_tokens:
+                    tokens.append(token)
+                    yield format_event(
+                        "token",
+                        {
+                            "step": self.step + len(tokens),
+                            "piece": tokenizer.pieces([token])[0],
+                            "log_probability": to_json_number(log_probability),
+                            "text": before + tokenizer.decode(tokens[prepared.hidden_prefix :]),
+                        },
+                    )
+        except SeqloomError as error:
+            yield format_event("error", {"error": str(error), "kind": "unusable"})
+            return
+        assert self.prediction is not None
+        self.step += len(self.prediction.pieces)
+
+    async def tokens(
+        self, prepared: ModelInput, sample_index: int
+    ) -> AsyncGenerator[tuple[int, float]]:
+        """Search for one output, and yield its tokens and their log-probabilities.
+
+        The tokens of the prefix are left out, because the client has sent them itself. Closing the
+        iterator cancels the search.
+        """
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[tuple[int, float] | None] = asyncio.Queue()
 
@@ -198,30 +228,14 @@ class OutputStream:
             )
         )
         search.add_done_callback(lambda _: queue.put_nowait(None))
-        tokenizer = self.loaded.token_run.task.target_tokenizer
-        tokens: list[int] = []
         self.prediction = None
+        position = 0
         try:
             while (item := await queue.get()) is not None:
-                token, log_probability = item
-                tokens.append(token)
-                if len(tokens) <= len(prepared.prefix):
-                    continue  # no events for the prefix, which the client has sent itself
-                yield format_event(
-                    "token",
-                    {
-                        "step": self.step + len(tokens),
-                        "piece": tokenizer.pieces([token])[0],
-                        "log_probability": to_json_number(log_probability),
-                        "text": before + tokenizer.decode(tokens[prepared.hidden_prefix :]),
-                    },
-                )
-            error = search.exception()
-            if isinstance(error, SeqloomError):
-                yield format_event("error", {"error": str(error), "kind": "unusable"})
-                return
+                position += 1
+                if position > len(prepared.prefix):
+                    yield item
             [[self.prediction]] = search.result()
-            self.step += len(self.prediction.pieces)
         finally:
             search.cancel()
 
@@ -234,7 +248,7 @@ def format_event(name: str, content: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
-async def _respond(events: AsyncIterator[str]) -> StreamingResponse:
+async def respond_with_events(events: AsyncIterator[str]) -> StreamingResponse:
     """Wait for the first event, then start the response.
 
     So an error before the first event results in an error response, not in a stream with status

@@ -7,7 +7,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from starlette.types import Message, Send
@@ -37,6 +37,7 @@ class AdmissionControl:
     slots_taken: number of requests that hold a slot
     in_flight:   number of running requests, that is, admitted requests that have not ended
     closed:      True if the server is stopping and accepts no new requests
+    on_admitted: called when a request is admitted, with the seconds that it has waited
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -45,6 +46,7 @@ class AdmissionControl:
         self.slots_taken = 0
         self.in_flight = 0
         self.closed = False
+        self.on_admitted: Callable[[float], None] = lambda seconds: None
 
     @property
     def waiting(self) -> int:
@@ -95,8 +97,11 @@ class AdmissionControl:
     async def acquire(self) -> None:
         if self.in_flight < self._limits.in_flight:
             self.in_flight += 1
+            self.on_admitted(0.0)
         else:
+            start = time.monotonic()
             await self._wait()
+            self.on_admitted(time.monotonic() - start)
 
     async def _wait(self) -> None:
         admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -11,6 +11,8 @@ from seqloom.serving.api.errors import ApiError
 
 ADD_KEY_COMMAND = 'printf %s "$KEY" | sha256sum >> FILE'
 
+EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
+
 
 @dataclass(frozen=True)
 class ApiKeys:
@@ -33,6 +35,11 @@ class ApiKeys:
             raise DataError(
                 f"{path}:{invalid[0]}: not a SHA-256 digest in hexadecimal. The file contains "
                 f"digests of keys, not keys; add one with: {ADD_KEY_COMMAND}"
+            )
+        if any(words[0] == EMPTY_DIGEST for _, words in entries):
+            raise DataError(
+                f"{path}: contains the digest of an empty key. The variable KEY was not set; remove "
+                f"that line and add a key with: {ADD_KEY_COMMAND}"
             )
         if not entries:
             raise DataError(f"{path}: contains no API key; add one with: {ADD_KEY_COMMAND}")

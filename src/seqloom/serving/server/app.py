@@ -1,6 +1,6 @@
 """The FastAPI application: all routes and the error handlers."""
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -32,6 +32,7 @@ from seqloom.serving.api.errors import (
     handle_seqloom_error,
     handle_validation_error,
 )
+from seqloom.serving.api.openai import routes as openai
 from seqloom.serving.server.service import Service
 
 ROUTERS = (
@@ -48,27 +49,43 @@ ROUTERS = (
     lab_reports.router,
     libretranslate.router,
     documents.router,
+    openai.router,
     static_files.router,
 )
 
 
-def build_app(service: Service) -> ASGIApp:
+def build_app(service: Service, root_path: str = "") -> ASGIApp:
+    """Return the application.
+
+    root_path: path under which a proxy makes the server available, for /openapi.json
+    """
     app = FastAPI(
         title="seqloom",
         version=__version__,
         description="Predictions, token streams and inspection of sequence-to-sequence models.",
         docs_url=None,  # Swagger's page loads scripts from a CDN; /docs is in static/
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would not contain the sub-path of a proxy
+        servers=[{"url": root_path}] if root_path else None,
     )
     app.state.service = service
+    app.state.root_path = root_path
     app.add_exception_handler(ApiError, handle_api_error)
     app.add_exception_handler(SeqloomError, handle_seqloom_error)
     app.add_exception_handler(RequestValidationError, handle_validation_error)
     app.add_exception_handler(HTTPException, handle_http_exception)
     app.add_exception_handler(Exception, handle_internal_error)
     for router in ROUTERS:
+        _set_summaries(router)
         app.include_router(router)
     return app
+
+
+def _set_summaries(router: APIRouter) -> None:
+    """Use the first line of each route's docstring as its summary in /openapi.json."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            route.summary = (route.endpoint.__doc__ or "").partition("\n")[0].rstrip(".") or None
 
 
 def model_routes() -> dict[str, APIRoute]:

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 log = logging.getLogger(__name__)
@@ -36,11 +36,33 @@ class JobType(Protocol):
         """Process a batch. Returns one result per job, in the same order."""
         ...
 
+    def count_output_tokens(self, results: Sequence[Any]) -> int:
+        """Return the number of tokens in results of `process`."""
+        ...
+
 
 OnToken = Callable[[int, float], None]
 """Called with each token and its log-probability, in the thread that runs the search."""
-OnBatch = Callable[[int, float], None]
-"""Called after each batch, with the number of jobs in the batch and the seconds it took."""
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What the metrics record about a processed batch.
+
+    waited:        for each job, the seconds between its arrival and the start of the batch
+    seconds:       time to process the batch
+    source_tokens: number of tokens of all inputs
+    output_tokens: number of tokens of all outputs
+    """
+
+    waited: tuple[float, ...]
+    seconds: float
+    source_tokens: int
+    output_tokens: int
+
+
+OnBatch = Callable[[BatchReport], None]
+"""Called after each batch."""
 
 
 @dataclass(eq=False)
@@ -51,6 +73,7 @@ class Job:
     payload:  the input, as the job type expects it
     future:   receives the result; cancelling it cancels the job
     on_token: called with each token as it is generated. None: tokens are not streamed.
+    arrival:  time of `time.perf_counter` at which the job was created
     """
 
     job_type: JobType
@@ -58,6 +81,7 @@ class Job:
     payload: Any
     future: asyncio.Future[Any]
     on_token: OnToken | None = None
+    arrival: float = field(default_factory=time.perf_counter)
 
     @property
     def cancelled(self) -> bool:
@@ -110,11 +134,14 @@ class FunctionCall:
     def process(self, jobs: Sequence[Job]) -> Sequence[Any]:
         return [self.function()]
 
+    def count_output_tokens(self, results: Sequence[Any]) -> int:
+        return 0
+
 
 class Batcher:
     """A queue of jobs and the thread that processes them."""
 
-    def __init__(self, name: str, on_batch: OnBatch = lambda size, seconds: None) -> None:
+    def __init__(self, name: str, on_batch: OnBatch = lambda report: None) -> None:
         self._on_batch = on_batch
         self._waiting: list[Job] = []
         self._changed = threading.Condition()
@@ -164,8 +191,15 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._next_batch():
             start = time.perf_counter()
-            self._process(batch)
-            self._on_batch(len(batch), time.perf_counter() - start)
+            output_tokens = self._process(batch)
+            self._on_batch(
+                BatchReport(
+                    waited=tuple(start - job.arrival for job in batch),
+                    seconds=time.perf_counter() - start,
+                    source_tokens=sum(job.size for job in batch),
+                    output_tokens=output_tokens,
+                )
+            )
 
     def _next_batch(self) -> list[Job]:
         """Wait for the next batch. Returns [] if the batcher is closed and no job is left."""
@@ -199,17 +233,18 @@ class Batcher:
             if self._drop_cancelled():
                 return True
 
-    def _process(self, batch: Sequence[Job]) -> None:
+    def _process(self, batch: Sequence[Job]) -> int:
+        """Process a batch and pass the results to the jobs. Returns the number of output tokens."""
+        job_type = batch[0].job_type
         try:
-            results = batch[0].job_type.process(batch)
+            results = job_type.process(batch)
         except Exception as error:
             if len(batch) > 1:  # process the jobs one by one, so that only faulty jobs fail
-                for job in batch:
-                    self._process([job])
-                return
+                return sum(self._process([job]) for job in batch)
             _set_results(batch, [error])
-            return
+            return 0
         _set_results(batch, results)
+        return job_type.count_output_tokens(results)
 
 
 def select_batch(waiting: Sequence[Job]) -> list[Job]:

@@ -68,6 +68,9 @@ class SearchJobType:
             callback=callback,
         )
 
+    def count_output_tokens(self, results: Sequence[list[Prediction]]) -> int:
+        return sum(len(prediction.tokens) for outputs in results for prediction in outputs)
+
 
 @dataclass(frozen=True)
 class ForecastJobType:
@@ -81,3 +84,6 @@ class ForecastJobType:
     def process(self, jobs: Sequence[Job]) -> list[Numbers]:
         forecasts: Any = self.forecaster.forecast([job.payload for job in jobs])
         return [np.asarray(forecast) for forecast in forecasts]
+
+    def count_output_tokens(self, results: Sequence[Numbers]) -> int:
+        return 0

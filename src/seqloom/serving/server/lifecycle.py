@@ -15,6 +15,8 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from seqloom.core.errors import StorageError
+from seqloom.serving.http.options import HttpOptions
+from seqloom.serving.http.stack import HeadMiddleware, wrap_app
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware, RequestObserver
@@ -89,6 +91,7 @@ def run_server(
     admission: AdmissionControl,
     observe_request: RequestObserver,
     callbacks: ServerCallbacks,
+    options: HttpOptions,
     listens_while_loading: bool = True,
 ) -> None:
     """Listen, load the runs, and serve requests until a stop signal arrives.
@@ -100,7 +103,7 @@ def run_server(
     immediately.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
-    lifecycle = _Lifecycle(address, load, limits, admission, observe_request, callbacks)
+    lifecycle = _Lifecycle(address, load, limits, admission, observe_request, callbacks, options)
     loaded = asyncio.run(lifecycle.run(listens_while_loading))
     loaded.service.catalogue.close()
 
@@ -119,20 +122,22 @@ class _Lifecycle:
         admission: AdmissionControl,
         observe_request: RequestObserver,
         callbacks: ServerCallbacks,
+        options: HttpOptions,
     ) -> None:
         self._address, self._load, self._callbacks = address, load, callbacks
         self._admission = admission
         self._startup = StartupApp()
         middleware = RequestMiddleware(
-            self._startup,
+            HeadMiddleware(self._startup),
             limits=limits,
             admission=admission,
             observe=observe_request,
             model_routes=self._startup.model_routes,
+            options=options,
         )
         header_milliseconds = max(1, round(limits.header_seconds * 1000))
         self._server = Server(
-            middleware,
+            wrap_app(middleware, options),
             address.host,
             address.port,
             interface=Interfaces.ASGINL,

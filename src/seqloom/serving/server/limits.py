@@ -5,12 +5,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.section import Section
 from seqloom.core.errors import ConfigError
 from seqloom.serving.api.errors import ApiError, invalid_field
+from seqloom.serving.api.schemas.validation import invalid_fields
 
 
 class Limits(Section):
@@ -18,6 +19,8 @@ class Limits(Section):
 
     Times are in seconds.
     """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)  # describes them in /openapi.json
 
     body_bytes: int = Field(256 * 1024, ge=1)
     """Maximum size of a request body that is not an image, in bytes."""
@@ -129,9 +132,8 @@ def parse_limits(settings: Sequence[str]) -> Limits:
     try:
         limits = Limits.model_validate(changes)
     except ValidationError as error:
-        for detail in error.errors():
-            message = detail["msg"]
-            errors.append(f"{detail['loc'][0]}: {message[0].lower()}{message[1:]}")
+        problems = invalid_fields(error.errors())
+        errors += (f"{name}: {problem}" for name, problem in problems.items())
     if errors:
         raise ConfigError("\n".join(["invalid --limit:", *(f"  {error}" for error in errors)]))
     return limits

@@ -61,11 +61,13 @@ def load_app(
     admission: AdmissionControl,
     keys: ApiKeys,
     monitoring: Monitoring,
+    root_path: str = "",
 ) -> LoadedApp:
     """Load the runs and build the application.
 
     engine:    value of --engine
     languages: values of --languages
+    root_path: value of --root-path
     """
     reserve_event_loop_core()
 
@@ -79,4 +81,4 @@ def load_app(
         from seqloom.serving.server.app import build_app, model_routes
 
         service = Service(catalogue.result(), limits, admission, keys)
-    return LoadedApp(service, build_app(service), model_routes())
+    return LoadedApp(service, build_app(service, root_path), model_routes())

@@ -2,17 +2,19 @@
 
 The middleware reads the complete body, within the limits on size and time, and then calls the
 application. If the client disconnects or the deadline passes, the middleware cancels the request.
-It adds the security headers to every response.
+It checks the Host and Origin headers, and adds the security headers to every response.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seqloom.serving.api.errors import ApiError
+from seqloom.serving.http.access_checks import check_access
+from seqloom.serving.http.options import HttpOptions
 from seqloom.serving.server.admission import (
     AdmissionControl,
     OverloadedError,
@@ -23,15 +25,27 @@ from seqloom.serving.server.limits import Limits
 
 IMAGE_PATH = "/api/caption"
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
+)
+
+
+def security_headers(frame_ancestors: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """Return the headers that every response has.
+
+    frame_ancestors: origins whose pages may show the page in a frame
+    """
+    policy = CONTENT_SECURITY_POLICY + (" ".join(frame_ancestors) or "'none'")
+    headers = {"Content-Security-Policy": policy, **HEADERS}
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
 RequestObserver = Callable[[MutableMapping[str, Any], int, float], None]
 """Called after each request, with its ASGI scope, its response status and the seconds it took."""
 CLIENT_CLOSED_REQUEST = 499
@@ -44,6 +58,7 @@ class RequestMiddleware:
     admission:    decides which requests are rejected. The middleware rejects them before the
                   application parses them. This leaves more time for the admitted requests.
     model_routes: the routes that need admission, by path
+    options:      accepted host names and origins, and the pages that may show the page in a frame
     """
 
     def __init__(
@@ -54,21 +69,25 @@ class RequestMiddleware:
         admission: AdmissionControl,
         observe: RequestObserver,
         model_routes: Mapping[str, Any],
+        options: HttpOptions,
     ) -> None:
         self._app = app
         self._limits = limits
         self._observe = observe
         self._admission = admission
         self._model_routes = model_routes
-        self._rejection = RejectionSender(overloaded_error(limits), SECURITY_HEADERS)
+        self._options = options
+        self._headers = security_headers(options.frame_ancestors)
+        self._rejection = RejectionSender(overloaded_error(limits), self._headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         start = time.perf_counter()
-        response = ResponseSender(send)
+        response = ResponseSender(send, self._headers)
         try:
+            check_access(scope, self._options)
             if scope["method"] == "POST" and scope["path"] in self._model_routes:
                 scope["route"] = self._model_routes[scope["path"]]
                 self._admission.check_capacity()  # reject before reading the body
@@ -92,7 +111,17 @@ class RequestMiddleware:
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         limits = self._limits
         max_bytes = limits.image_bytes if scope["path"] == IMAGE_PATH else limits.body_bytes
-        content_length = dict(scope["headers"]).get(b"content-length", b"0")
+        headers = dict(scope["headers"])
+        if (encoding := headers.get(b"content-encoding", b"identity").lower()) != b"identity":
+            # A small compressed body could expand to gigabytes.
+            raise ApiError(
+                415,
+                "wrong-type",
+                f"Content-Encoding '{encoding.decode('latin-1')}' is not supported; send the body "
+                "uncompressed",
+                headers={"Connection": "close"},
+            )
+        content_length = headers.get(b"content-length", b"0")
         if content_length.isdigit() and int(content_length) > max_bytes:
             raise _body_too_large(max_bytes)
         try:
@@ -152,8 +181,9 @@ class ResponseSender:
                      soon as it has the response.
     """
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         self._send = send
+        self._headers = headers
         self.on_last_message: Callable[[], None] = lambda: None
         self.status = 500
         self.started = False
@@ -162,7 +192,7 @@ class ResponseSender:
         if message["type"] == "http.response.start":
             self.started, self.status = True, message["status"]
             present = {name.lower() for name, _ in message["headers"]}
-            missing = [(name, value) for name, value in SECURITY_HEADERS if name not in present]
+            missing = [(name, value) for name, value in self._headers if name not in present]
             message = {**message, "headers": [*message["headers"], *missing]}
         elif not message.get("more_body", False):
             self.on_last_message()

@@ -1,14 +1,27 @@
 """Prometheus metrics, on a separate port that is reachable only from this machine."""
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+    start_http_server,
+)
 
+from seqloom import __version__
 from seqloom.core.errors import StorageError
 from seqloom.serving.server.admission import AdmissionControl
+from seqloom.serving.server.batcher import BatchReport, OnBatch
 
 LOOPBACK = "127.0.0.1"
+SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -26,25 +39,44 @@ class Monitoring:
             ("route", "status"),
             registry=self.registry,
         )
-        self._request_seconds = Histogram(
-            "seqloom_request_seconds",
+        self._request_seconds = self._histogram(
+            "seqloom_request_duration_seconds",
             "Time from the request headers to the complete response.",
             ("route",),
-            registry=self.registry,
         )
-        self._batch_sizes = Histogram(
-            "seqloom_batch_size",
-            "Jobs per batch.",
+        self._batch_sizes = self._histogram(
+            "seqloom_batch_size", "Inputs per batch.", ("run",), BATCH_SIZE_BUCKETS
+        )
+        self._batch_seconds = self._histogram(
+            "seqloom_batch_duration_seconds", "Time to process a batch.", ("run",)
+        )
+        self._job_queue_seconds = self._histogram(
+            "seqloom_job_queue_duration_seconds",
+            "Time that an input waits for its batch.",
             ("run",),
-            buckets=BATCH_SIZE_BUCKETS,
-            registry=self.registry,
         )
-        self._batch_seconds = Histogram(
-            "seqloom_batch_seconds", "Time to process a batch.", ("run",), registry=self.registry
+        self._source_tokens = Counter(
+            "seqloom_source_tokens", "Tokens of inputs.", ("run",), registry=self.registry
         )
+        self._output_tokens = Counter(
+            "seqloom_output_tokens", "Tokens of outputs.", ("run",), registry=self.registry
+        )
+        build = Info("seqloom_build", "Versions of seqloom and torch.", registry=self.registry)
+        build.info({"version": __version__, "torch": version("torch")})
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+
+    def _histogram(
+        self,
+        name: str,
+        description: str,
+        labels: Sequence[str] = (),
+        buckets: Sequence[float] = SECONDS_BUCKETS,
+    ) -> Histogram:
+        return Histogram(name, description, labels, buckets=buckets, registry=self.registry)
 
     def watch_admission(self, admission: AdmissionControl) -> None:
-        """Export the number of running requests and the number of waiting requests."""
+        """Export the numbers of running and of waiting requests, and the waiting times."""
         in_flight = Gauge(
             "seqloom_requests_in_flight", "Requests being processed.", registry=self.registry
         )
@@ -53,6 +85,10 @@ class Monitoring:
         )
         in_flight.set_function(lambda: admission.in_flight)
         waiting.set_function(lambda: admission.waiting)
+        admission.on_admitted = self._histogram(
+            "seqloom_request_queue_duration_seconds",
+            "Time that an admitted request has waited for admission.",
+        ).observe
 
     def observe_request(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
         """Count a finished request.
@@ -64,17 +100,21 @@ class Monitoring:
         self._requests.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 
-    def batch_observer(self, run: str) -> Callable[[int, float], None]:
-        """Return a function that the batcher of a run calls after each batch.
-
-        The arguments of the returned function are the number of jobs in the batch and the seconds
-        that the batch took.
-        """
+    def batch_observer(self, run: str) -> OnBatch:
+        """Return a function that the batcher of a run calls after each batch."""
         sizes, times = self._batch_sizes.labels(run), self._batch_seconds.labels(run)
+        queue_times = self._job_queue_seconds.labels(run)
+        source_tokens, output_tokens = (
+            counter.labels(run) for counter in (self._source_tokens, self._output_tokens)
+        )
 
-        def observe(size: int, seconds: float) -> None:
-            sizes.observe(size)
-            times.observe(seconds)
+        def observe(report: BatchReport) -> None:
+            sizes.observe(len(report.waited))
+            times.observe(report.seconds)
+            for seconds in report.waited:
+                queue_times.observe(seconds)
+            source_tokens.inc(report.source_tokens)
+            output_tokens.inc(report.output_tokens)
 
         return observe
 

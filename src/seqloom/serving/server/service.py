@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from seqloom.serving.api.errors import wrong_content_type
 from seqloom.serving.server.admission import AdmissionControl
@@ -36,7 +37,14 @@ async def get_service(request: Request) -> Service:
     return service
 
 
-async def require_api_key(request: Request) -> None:
+BearerToken = Annotated[
+    HTTPAuthorizationCredentials | None,
+    Security(HTTPBearer(auto_error=False, description="API key, if the server requires keys.")),
+]
+"""Describes the key in /openapi.json. `require_api_key` checks it."""
+
+
+async def require_api_key(request: Request, described: BearerToken) -> None:
     service = await get_service(request)
     service.keys.check(bearer_token(request.headers.get("authorization")))
 

@@ -46,7 +46,7 @@ function routeSection(path, method, route, schemas) {
   return section;
 }
 
-const api = await (await fetch("/openapi.json")).json();
+const api = await (await fetch("openapi.json")).json();
 const schemas = api.components?.schemas ?? {};
 container.replaceChildren(
   ...Object.entries(api.paths).flatMap(([path, methods]) =>

@@ -4,9 +4,11 @@ from pydantic import BaseModel
 
 from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.labels import label
+from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.schemas.predictions import LabelRequest
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.service import Service
+from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 
 class DetectedLanguage(BaseModel):
@@ -21,15 +23,23 @@ class DetectedLanguage(BaseModel):
     language: str
 
 
-async def detect_languages(service: Service, text: str) -> list[DetectedLanguage]:
-    """Return the possible languages of a text, likeliest first."""
+async def detect_languages(service: Service, texts: list[str]) -> list[list[DetectedLanguage]]:
+    """Return the possible languages of each text, likeliest first.
+
+    These are the source languages of the service, even if the labelling run knows others.
+    """
     detector = _find_detector(service)
     if detector is None:
-        return [_only_source_language(service)]
-    response = await label(LabelRequest(run=detector.name, texts=[text], every=True), service)
+        return [[_only_source_language(service)] for _ in texts]
+    sources = _source_languages(service)
+    response = await label(LabelRequest(run=detector.name, texts=texts, every=True), service)
     return [
-        DetectedLanguage(confidence=round(100 * item.probability, 1), language=item.label)
-        for item in response.labels[0]
+        [
+            DetectedLanguage(confidence=round(100 * item.probability, 1), language=language)
+            for item in labels
+            if (language := match_language(item.label, sources)) is not None
+        ]
+        for labels in response.labels
     ]
 
 
@@ -37,17 +47,10 @@ async def detect_common_language(service: Service, texts: list[str]) -> Detected
     """Return the language of the texts. Raises a 400 error if they are in different languages.
 
     The language of each text is detected with some confidence. The returned confidence is the
-    lowest of these.
+    lowest of these. Blank texts have no language.
     """
-    detector = _find_detector(service)
-    if detector is None:
-        return _only_source_language(service)
-    response = await label(LabelRequest(run=detector.name, texts=texts), service)
-    detected = [
-        DetectedLanguage(confidence=round(100 * labels[0].probability, 1), language=labels[0].label)
-        for labels in response.labels
-        if labels
-    ]
+    written = [text for text in texts if text.strip()]
+    detected = [languages[0] for languages in await detect_languages(service, written)]
     if len({item.language for item in detected}) > 1:
         raise ApiError(
             400, "invalid", "source: the texts are in several languages; send them separately"
@@ -70,8 +73,8 @@ def _find_detector(service: Service) -> LoadedRun | None:
 
 def _has_label(loaded: LoadedRun, code: str) -> bool:
     tokenizer = loaded.token_run.task.target_tokenizer
-    tokens = tokenizer.encode(code)
-    return len(tokens) == 1 and tokenizer.decode(tokens) == code
+    labels = tokenizer.pieces(list(range(len(SPECIAL_TOKENS), tokenizer.size)))
+    return match_language(code, labels) is not None
 
 
 def _only_source_language(service: Service) -> DetectedLanguage:

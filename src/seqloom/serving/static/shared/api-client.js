@@ -39,7 +39,7 @@ async function send(path, body, { signal, type = "application/json" } = {}, atte
     : { method: "POST", headers: headers(type), body: raw, signal };
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetch(path.slice(1), options); // relative, because a proxy may add a path
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server does not respond. Check that “seqloom serve” is still running.");

@@ -1,0 +1,65 @@
+"""Messages about invalid fields, in plain words instead of those of Pydantic."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+MESSAGES = {
+    "missing": "this field is required",
+    "extra_forbidden": "there is no such field; /docs lists all fields",
+    "string_type": "must be a text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "the number is too large",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be greater than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "too_short": "must have at least {min_length} item(s), not {actual_length}",
+    "too_long": "must have at most {max_length} item(s), not {actual_length}",
+    "literal_error": "must be {expected}",
+    "value_error": "{error}",
+}
+"""Messages by Pydantic's type of the error. {…} are values of its context."""
+
+
+def invalid_fields(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return a message for each invalid field, from the errors of Pydantic.
+
+    A field that can have several types has an error for each of them. Their messages are joined.
+    """
+    messages: dict[str, list[str]] = {}
+    for error in errors:
+        found = messages.setdefault(format_location(error["loc"]), [])
+        message = MESSAGES.get(error["type"], str(error["msg"]))
+        message = message.format_map(error.get("ctx", {})) if "{" in message else message
+        if message not in found:
+            found.append(message)
+    return {field: " or ".join(found) for field, found in messages.items()}
+
+
+def format_location(location: Sequence[Any]) -> str:
+    """("texts", 0) -> texts[0]
+
+    Pydantic adds the names of the types that a value can have, for example "str" and
+    "list[str]". They are left out.
+    """
+    first, *rest = location
+    return str(first) + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}"
+        for part in rest
+        if isinstance(part, int) or not _is_type_name(part)
+    )
+
+
+def _is_type_name(part: str) -> bool:
+    return "[" in part or part in ("str", "int", "float", "bool")

@@ -1,0 +1,1 @@
+"""HTTP behaviour around the application: host and origin checks, sub-path, compression, access log."""

@@ -1,0 +1,81 @@
+"""Checks of the Host and Origin headers, against attacks by web pages of other origins.
+
+DNS rebinding: a page on evil.example lets its name point to 127.0.0.1. The browser then sends the
+requests of that page to this server and lets the page read the responses. Such requests have the
+header `Host: evil.example`, so the server accepts only known host names. IP addresses are accepted,
+because nobody can let an address point to another one.
+
+Cross-origin requests: a page can send forms to any server without its consent. Browsers mark such
+requests with the headers `Sec-Fetch-Site` and `Origin`.
+"""
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from seqloom.serving.api.errors import ApiError
+from seqloom.serving.http.options import ANY, HttpOptions
+
+READING_METHODS = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing and start no computation. A page of another origin can send such
+requests, but the browser does not let it read the responses."""
+_HOST_HEADER = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?")
+
+
+def check_access(scope: Scope, options: HttpOptions) -> None:
+    """Raise a 421 error for an unknown host name, and a 403 error for an unknown origin."""
+    headers = Headers(scope=scope)
+    for host in headers.getlist("host"):
+        if not is_known_host(host, options):
+            raise ApiError(
+                421,
+                "wrong-host",
+                f"the server does not accept the host name {host!r}; start it with --allow-host "
+                "and this name, or use its IP address",
+            )
+    if scope["method"] not in READING_METHODS and not is_known_origin(headers, options):
+        raise ApiError(
+            403,
+            "wrong-origin",
+            f"the server does not accept requests from pages of {headers.get('origin')!r}; start "
+            "it with --allow-origin and this origin",
+        )
+
+
+def is_known_host(header: str, options: HttpOptions) -> bool:
+    """True if the value of a Host header is an IP address, localhost or an accepted name."""
+    match = _HOST_HEADER.fullmatch(header.lower())
+    if match is None:
+        return False
+    name = match["name"].removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost") or name in options.hosts:
+        return True
+    return ANY in options.hosts or _is_ip_address(name)
+
+
+def _is_ip_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def is_known_origin(headers: Headers, options: HttpOptions) -> bool:
+    """True if a request comes from a page of this server or of an accepted origin, or from no page.
+
+    Behind a proxy that changes the Host header, browsers that send no `Sec-Fetch-Site` need the
+    header `X-Forwarded-Host`. A page of another origin cannot set this header.
+    """
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    if site in ("same-origin", "none") or (origin is None and site is None):
+        return True
+    if ANY in options.origins or (origin or "").lower() in options.origins:
+        return True
+    if site is not None or origin is None:
+        return False
+    own_hosts = {headers.get("host"), headers.get("x-forwarded-host")}
+    return urlsplit(origin).netloc in own_hosts - {None, ""}
