@@ -1,6 +1,7 @@
 """One training step: the gradient of the mean loss per target."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,9 @@ def test_clipping_limits_the_norm_of_all_gradients_together(model: Model) -> Non
     batches = [batch_of([([4, 5], [6, 7]), ([5], [4])])]
     loss = partial(token_loss, model, smoothing=0.0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    result = train_step(model, optimizer, batches, loss, 0.01, ALONE)
+    result = train_step(
+        model, optimizer, [SeededBatch(batch) for batch in batches], loss, 0.01, ALONE
+    )
     gradients = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
     assert float(torch.cat(gradients).norm()) == pytest.approx(0.01, rel=1e-3)
     assert float(result.norm) > 0.01  # before clipping
@@ -134,7 +137,8 @@ def test_a_non_finite_loss_is_an_error_before_the_weights_change(model: Model) -
         return token_loss(model, batch, 0.0) * float("inf")
 
     with pytest.raises(TrainingError, match="the loss is inf and the gradient norm nan"):
-        train_step(model, optimizer, [batch_of([([4], [6])])], infinite_loss, None, ALONE)
+        batch = SeededBatch(batch_of([([4], [6])]))
+        train_step(model, optimizer, [batch], infinite_loss, None, ALONE)
     for old, new in zip(before, model.parameters(), strict=True):
         assert torch.equal(old, new)
 

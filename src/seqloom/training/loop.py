@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.allocator import set_malloc_thresholds
 from seqloom.core.errors import TrainingError
