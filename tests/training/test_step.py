@@ -136,8 +136,8 @@ def test_a_non_finite_loss_is_an_error_before_the_weights_change(model: Model) -
     def infinite_loss(batch: Batch) -> Tensor:
         return token_loss(model, batch, 0.0) * float("inf")
 
+    batch = SeededBatch(batch_of([([4], [6])]))
     with pytest.raises(TrainingError, match="the loss is inf and the gradient norm nan"):
-        batch = SeededBatch(batch_of([([4], [6])]))
         train_step(model, optimizer, [batch], infinite_loss, None, ALONE)
     for old, new in zip(before, model.parameters(), strict=True):
         assert torch.equal(old, new)
