@@ -33,7 +33,7 @@ def test_the_recipe_can_be_checked_and_trained_with_the_printed_commands(pairs: 
     trained = run_cli(*commands[1], *settings)
     assert trained.exit_code == 0, trained.stderr
     listed = run_cli("runs")
-    assert "runs/r  translation  tsv pairs.tsv  2/2" in listed.stdout
+    assert "runs/r  translation  tsv pairs.tsv de-en  2/2" in listed.stdout
 
 
 def test_an_existing_recipe_is_not_replaced(pairs: Path) -> None:
