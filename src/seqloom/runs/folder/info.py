@@ -153,7 +153,10 @@ def _size(path: Path) -> int:
 
 
 def _count_parameters(folder: Path) -> int | None:
-    """Count the weights in the header of the weights file; None before the first evaluation."""
+    """Return the number of weights, computed from the shapes in the header of the weights file.
+
+    Returns None if there is no weights file yet, that is, before the first evaluation.
+    """
     weights = weights_store(folder).current_path()
     if weights is None:
         return None

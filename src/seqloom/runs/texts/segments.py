@@ -69,7 +69,7 @@ class PreparedTexts:
 
     @property
     def to_translate(self) -> list[PreparedSegment]:
-        """The segments of all texts that the model translates, in order."""
+        """The segments of all texts, in order, without those that the model does not translate."""
         return [each for text in self.texts for each in text.segments if each.input is not None]
 
     @property
