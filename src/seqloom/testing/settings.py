@@ -1,4 +1,4 @@
-"""Turns an extension and its settings into the section that a recipe would have."""
+"""Creates the section of an extension from its settings, as if they were written in a recipe."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

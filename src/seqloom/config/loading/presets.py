@@ -88,11 +88,13 @@ class ScaledTables:
 
 
 def scale_warmup(recipe: ExpandedRecipe, tables: Tables) -> ScaledTables:
-    """Scale the warm-up if only the number of steps was changed.
+    """Scale the warm-up in proportion to the number of steps.
 
-    A recipe that sets the number of steps scales the warm-up of its preset. An override that lowers
-    the number of steps scales the warm-up of the recipe. An override that raises it does not,
-    because it may extend a finished run, whose warm-up is over.
+    This happens if the number of steps was changed, but the warm-up was not: the preset's warm-up
+    is scaled if the recipe or an override changes the steps of the preset, and the recipe's warm-up
+    is scaled if an override lowers the steps of the recipe. If an override raises the steps of the
+    recipe, its warm-up is kept, because the override may extend a finished run, whose warm-up is
+    over.
 
     recipe: the recipe and its preset, without overrides
     tables: the recipe merged into its preset, with overrides

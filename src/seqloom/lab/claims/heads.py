@@ -187,7 +187,7 @@ CLAIM = Claim(
             length=60, examples=60, steps=10, width=32, rate=4e-3, batch_tokens=512, tests=2
         ),
         "small": HeadsSettings(
-            length=60, examples=8_000, steps=300, width=64, rate=4e-3, batch_tokens=4_096, tests=100
+            length=60, examples=8_000, steps=240, width=64, rate=4e-3, batch_tokens=4_096, tests=100
         ),
         "full": HeadsSettings(
             length=100,

@@ -90,9 +90,10 @@ class PreparedTexts:
         ]
 
     def repeat(self, outputs: Outputs) -> SearchInputs:
-        """Return the segments to translate again, without their protected spans.
+        """Return new inputs for the segments whose protected spans were lost in translation.
 
-        These are the segments with an output that lacks one of the spans.
+        These are the segments with an output that lacks one of their spans. The new inputs do not
+        contain the spans.
 
         outputs: the outputs of `search_inputs`
         """
