@@ -84,7 +84,7 @@ def test_models_are_the_language_model_runs(server: ServerProcess) -> None:
     assert models["object"] == "list"
     assert [model["id"] for model in models["data"]] == ["speaker"]
     assert server.get("/v1/models/speaker").json() == models["data"][0]
-    assert server.get("/v1/models/nobody").status_code == 404
+    assert server.get("/v1/models/missing").status_code == 404
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_several_prompts_and_outputs(server: ServerProcess) -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "param", "words"),
     [
-        ({"model": "nobody"}, 404, None, "there is no run 'nobody'"),
+        ({"model": "missing"}, 404, None, "there is no run 'missing'"),
         ({"model": "reverser"}, 422, None, "/api/translate"),
         ({"best_of": 3}, 422, "best_of", "not supported"),
         ({"frequency_penalty": 0.5}, 422, "frequency_penalty", "not supported"),
@@ -218,8 +218,8 @@ def test_the_official_client_works(server: ServerProcess, seed: int) -> None:
     assert len(choice.logprobs.top_logprobs[0]) == 2
     chunks = list(client.completions.create(**request, stream=True))
     assert "".join(chunk.choices[0].text for chunk in chunks) == choice.text
-    with pytest.raises(openai.NotFoundError, match="there is no run 'nobody'"):
-        client.completions.create(**{**request, "model": "nobody"})
+    with pytest.raises(openai.NotFoundError, match="there is no run 'missing'"):
+        client.completions.create(**{**request, "model": "missing"})
     with pytest.raises(openai.UnprocessableEntityError, match="not supported") as caught:
         client.completions.create(**request, presence_penalty=1)
     assert caught.value.param == "presence_penalty"

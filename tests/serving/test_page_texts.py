@@ -190,10 +190,10 @@ def test_links_to_the_analysis_views_carry_the_shown_state(
 
 
 def test_link_to_a_missing_run_says_so(visitor: Visitor) -> None:
-    page = visitor.open("#/translate?run=nobody&text=abcd")
-    expect(page.get_by_role("alert")).to_contain_text("“nobody”, which this server does not offer")
-    visitor.open("#/train?training=nobody")
-    expect(page.get_by_role("alert")).to_contain_text("“nobody”")
+    page = visitor.open("#/translate?run=missing&text=abcd")
+    expect(page.get_by_role("alert")).to_contain_text("“missing”, which this server does not offer")
+    visitor.open("#/train?training=missing")
+    expect(page.get_by_role("alert")).to_contain_text("“missing”")
     visitor.open("#/translate?run=reverser&text=abcd")
     expect(page.get_by_role("alert")).to_have_count(0)
 

@@ -1,9 +1,9 @@
 """Checks of the Host and Origin headers, against attacks by web pages of other origins.
 
-DNS rebinding: a page on evil.example lets its name point to 127.0.0.1. The browser then sends the
-requests of that page to this server and lets the page read the responses. Such requests have the
-header `Host: evil.example`, so the server accepts only known host names. IP addresses are accepted,
-because nobody can let an address point to another one.
+DNS rebinding: the owner of evil.example changes its DNS entry to 127.0.0.1. The browser then sends
+the requests of a page on evil.example to this server and gives the page the responses. Such requests
+have the header `Host: evil.example`, so the server accepts only known host names. It also accepts
+IP addresses, because they have no DNS entry.
 
 Cross-origin requests: a page can send forms to any server without its consent. Browsers mark such
 requests with the headers `Sec-Fetch-Site` and `Origin`.
