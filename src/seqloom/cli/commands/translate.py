@@ -96,8 +96,8 @@ def translate(
         bool | None,
         typer.Option(
             "--pass-through/--no-pass-through",
-            help="Copy URLs, e-mail addresses, emoji and unknown characters to the output. "
-            "Default: copy if the run was trained on sentences.",
+            help="Copy URLs, e-mail addresses, placeholders, tags, emoji and unknown characters to the "
+            "output. Default: copy if the run was trained on sentences.",
         ),
     ] = None,
     glossary: GlossaryFile = None,

@@ -135,8 +135,8 @@ class TextConfig(Section):
     The run folder stores true or false. Default: "auto"."""
     pass_through: Literal["auto"] | bool = "auto"
     """Copy parts that the model cannot translate from the input to the output: URLs, e-mail
-    addresses, emoji, and characters that the vocabulary does not contain. "auto" means true if the
-    run splits sentences. Default: "auto"."""
+    addresses, placeholders, tags, emoji, and characters that the vocabulary does not contain.
+    "auto" means true if the run splits sentences. Default: "auto"."""
 
     sampling: SubwordSamplingConfig | None = None
     """Subword regularisation: sample the subword segmentation of the training split. Helps with
