@@ -52,6 +52,8 @@ PARENT_RECIPE = "tatoeba-de-en-transformer"
 DOMAIN_RECIPE = "multi30k-de-en"
 PARENT = "parent: Tatoeba only"
 SCRATCH = "from scratch: Multi30k only"
+FEW = 2000
+FEW_SCRATCH = f"from scratch: {FEW:,} pairs of Multi30k"
 ALL_BUT_CROSS_ATTENTION = "training.freeze=['embeddings', 'encoder', 'decoder', 'output']"
 
 
@@ -60,6 +62,7 @@ class System:
     """One row of the table.
 
     corpora:  data sets to train on
+    pairs:    number of pairs of Multi30k; None for all 29,000
     settings: changes to the recipe
     is_tuned: True if training starts from the parent
     """
@@ -67,6 +70,7 @@ class System:
     corpora: Sequence[str] = ("multi30k",)
     settings: Sequence[str] = ()
     is_tuned: bool = field(default=True)
+    pairs: int | None = None
 
 
 SYSTEMS = {
@@ -81,6 +85,11 @@ SYSTEMS = {
     "fine-tuned, encoder frozen": System(settings=["training.freeze=['encoder']"]),
     "fine-tuned, decoder frozen": System(settings=["training.freeze=['decoder']"]),
     "fine-tuned, only cross-attention trained": System(settings=[ALL_BUT_CROSS_ATTENTION]),
+    FEW_SCRATCH: System(is_tuned=False, pairs=FEW),
+    f"fine-tuned on {FEW:,} pairs": System(pairs=FEW),
+    f"fine-tuned on {FEW:,} pairs, replay of 50 %": System(
+        settings=["data.replay={share=0.5}"], pairs=FEW
+    ),
 }
 
 
@@ -96,12 +105,15 @@ def recipe_tables(name: str) -> dict[str, Any]:
     return parse_toml(bundled_recipes()[name].read_bytes())
 
 
-def training_data(corpora: Sequence[str], folder: Path) -> dict[str, Any]:
+def training_data(system: System, folder: Path) -> dict[str, Any]:
     """The [data] section of a run. The dev split is that of the last corpus."""
+    corpora = system.corpora
     sections = {
         "tatoeba": recipe_tables(PARENT_RECIPE)["data"],
         "multi30k": recipe_tables(DOMAIN_RECIPE)["data"],
     }
+    if system.pairs is not None:
+        sections["multi30k"]["train"]["last_line"] = system.pairs
     data = {**sections[corpora[-1]], "folder": str(folder)}
     data.pop("expected", None)
     return {**data, "train": [sections[name]["train"] for name in corpora]}
@@ -119,7 +131,7 @@ def test_sets(folder: Path) -> dict[str, DataConfig]:
 def train(system: str, seed: int, folder: Path, arguments: argparse.Namespace) -> None:
     """Train a system, or fine-tune the parent of this seed."""
     facts = SYSTEMS[system]
-    data = training_data(facts.corpora, arguments.multi30k)
+    data = training_data(facts, arguments.multi30k)
     settings = [*facts.settings, *arguments.settings, f"training.seed={seed}"]
     if facts.is_tuned:
         settings += arguments.tune_settings
@@ -183,10 +195,11 @@ def format_rows(results: Sequence[dict[str, Any]]) -> list[str]:
         if runs:
             domain, general = values(system, "multi30k"), values(system, "tatoeba")
             seconds = statistics.mean(run["seconds"] for run in runs)
-            to_scratch = format_difference(domain, values(SCRATCH, "multi30k"))
+            scratch = SCRATCH if SYSTEMS[system].pairs is None else FEW_SCRATCH
+            to_scratch = format_difference(domain, values(scratch, "multi30k"))
             to_parent = format_difference(general, values(PARENT, "tatoeba"))
             rows.append(
-                f"| {system} | {format_spread(domain)} | {'' if system == SCRATCH else to_scratch} "
+                f"| {system} | {format_spread(domain)} | {'' if system == scratch else to_scratch} "
                 f"| {format_spread(general)} | {'' if system == PARENT else to_parent} "
                 f"| {runs[0]['steps']:,} | {seconds:.0f} s | {len(runs)} |"
             )

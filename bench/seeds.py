@@ -1,0 +1,144 @@
+"""Train bundled recipes with several seeds, unchanged and with one setting changed.
+
+    python -m bench.seeds OUT [NAME …] --data FOLDER --jobs 4 [--changes byte-fallback]
+                                                       one JSON file per recipe, change and seed
+    python -m bench.seeds OUT --write                  docs/results/seeds.md
+
+FOLDER contains one sub-folder per data set. Existing results are kept. `--seeds` selects the number
+of seeds, `--first` the first one. `--set` changes every run.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench.recipes import main_score, unit
+from bench.tasks.page import format_score
+from bench.tasks.registry import data_folder
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "seeds.md"
+HEAD = """# Scores over several seeds
+
+Written by `python -m bench.seeds OUT NAME … --data FOLDER --changes byte-fallback` and `--write`; there is one JSON file
+per run in `seeds/`, with the training curve, versions and signatures. Test split; mean ± standard deviation over the seeds.
+A difference below twice the deviation may be chance. Trained on {machine}, torch {torch}.
+
+| recipe | change | score | mean ± deviation | difference | parameters | steps | seeds |
+|---|---|---|---|---|---|---|---|
+{rows}
+
+Signatures: {signatures}.
+"""
+CHANGES: dict[str, Sequence[str]] = {
+    "unchanged": [],
+    "byte-fallback": ["text.byte_fallback=true"],
+}
+Result = dict[str, Any]
+
+
+def result_name(recipe: str, change: str, seed: int) -> str:
+    return f"{recipe}.{change}.seed{seed}"
+
+
+def format_rows(results: dict[tuple[str, str], list[Result]]) -> list[str]:
+    """One row per recipe and change. The difference is that to the unchanged recipe."""
+    rows = []
+    for recipe in sorted({recipe for recipe, _ in results}):
+        base = [main_score(run)["value"] for run in results.get((recipe, "unchanged"), [])]
+        for change in CHANGES:
+            runs = results.get((recipe, change), [])
+            if runs:
+                score = main_score(runs[0])
+                values = [main_score(run)["value"] for run in runs]
+                mean = statistics.mean(values)
+                spread = f" ± {statistics.stdev(values):.2g}" if len(values) > 1 else ""
+                is_compared = base and change != "unchanged"
+                difference = f"{mean - statistics.mean(base):+.2f}" if is_compared else ""
+                rows.append(
+                    f"| `{recipe}` | {'' if change == 'unchanged' else change} | {score['name']} "
+                    f"| {format_score(mean)}{spread}{unit(score)} | {difference} "
+                    f"| {runs[0]['parameters'] / 1e6:.1f} M | {runs[0]['steps']:,} | {len(runs)} |"
+                )
+    return rows
+
+
+def page(results: dict[tuple[str, str], list[Result]]) -> str:
+    runs = [run for group in results.values() for run in group]
+    signatures = {main_score(run)["signature"] for run in runs} - {None, ""}
+    return HEAD.format(
+        rows="\n".join(format_rows(results)),
+        machine=", ".join(sorted({run["machine"] for run in runs})),
+        torch=", ".join(sorted({run["torch"] for run in runs})),
+        signatures="; ".join(sorted(signatures)),
+    )
+
+
+def read_results(out: Path) -> dict[tuple[str, str], list[Result]]:
+    """The results by recipe and change."""
+    results = defaultdict(list)
+    for path in sorted(out.glob("*.json")):
+        result = json.loads(path.read_text())
+        change = path.name.removeprefix(f"{result['recipe']}.").partition(".")[0]
+        results[result["recipe"], change].append(result)
+    return dict(results)
+
+
+def run_job(recipe: str, change: str, seed: int, arguments: argparse.Namespace) -> int:
+    """Train in a separate process, unless the result exists. Returns the exit code."""
+    label = result_name(recipe, change, seed)
+    if (arguments.out / f"{label}.json").exists():
+        return 0
+    settings = [*CHANGES[change], *arguments.settings, f"training.seed={seed}"]
+    folder = data_folder(recipe)
+    if folder is not None:
+        if arguments.data is None:
+            sys.exit(f"{recipe} requires --data FOLDER")
+        settings.append(f"data.folder={arguments.data / folder}")
+    command = [sys.executable, "-m", "bench.recipes", str(arguments.out), recipe, "--one"]
+    command += [f"--label={label}", f"--jobs={arguments.jobs}"]
+    command += [f"--set={setting}" for setting in settings]
+    return subprocess.run(command, check=False).returncode
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.seeds",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--data", type=Path, help="folder with the folders of the data sets")
+    parser.add_argument("--changes", nargs="+", choices=CHANGES, default=["unchanged"])
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default: 3)")
+    parser.add_argument("--first", type=int, default=1, help="first seed (default: 1)")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel runs (default: 1)")
+    parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument("--write", action="store_true", help="write the page from the results")
+    arguments = parser.parse_args()
+    if arguments.write:
+        PAGE.write_text(page(read_results(arguments.out)), encoding="utf-8")
+        return
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    jobs = [
+        (recipe, change, seed)
+        for seed in range(arguments.first, arguments.first + arguments.seeds)
+        for recipe in arguments.names
+        for change in arguments.changes
+    ]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        codes = list(pool.map(lambda job: run_job(*job, arguments), jobs))
+    failed = [result_name(*job) for job, code in zip(jobs, codes, strict=True) if code]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
