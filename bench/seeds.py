@@ -35,6 +35,10 @@ A difference below twice the deviation may be chance. Trained on {machine}, torc
 {rows}
 
 Signatures: {signatures}.
+
+With `text.byte_fallback = true`, BLEU does not change beyond its deviation. It is off by default for another reason: the model
+has hardly seen the bytes in training, so it does not know how to translate them. Without byte fallback, seqloom notices unknown
+characters, copies them into the output and reports them.
 """
 CHANGES: dict[str, Sequence[str]] = {
     "unchanged": [],

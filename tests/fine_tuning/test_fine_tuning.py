@@ -228,7 +228,7 @@ def test_training_settings_are_derived_from_the_parent_and_the_data(parent: Path
     resolved = load_recipe(copy_recipe(), parent=parent)
     training = resolved.config.training
     assert training.steps == 6
-    assert training.optimizer.learning_rate == pytest.approx(0.01 / 5)
+    assert training.optimizer.learning_rate == pytest.approx(0.01)
     assert training.schedule.kind == "cosine"
     (note,) = resolved.notes
     assert "training.steps = 6" in note
@@ -246,8 +246,38 @@ def test_fewer_pairs_never_mean_more_steps(pairs: int) -> None:
 
     parent = ParentRun("p", tiny_config("training.steps=8000"), 30_000)
     steps = derive_training(parent, pairs, None)["steps"]
-    assert MIN_STEPS <= steps <= 4_000
+    assert MIN_STEPS <= steps <= 8_000
     assert steps <= derive_training(parent, 2 * pairs, None)["steps"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "share"), [(10, 0.2), (3_000, 0.2), (6_000, 0.4), (15_000, 1), (10**6, 1), (None, 1)]
+)
+def test_few_pairs_get_a_lower_learning_rate(pairs: int | None, share: float) -> None:
+    from seqloom.config.loading.fine_tuning import ParentRun, derive_training
+
+    parent = ParentRun("p", tiny_config("training.steps=8000"), 30_000)
+    before = parent.config.training.optimizer.learning_rate
+    rate = derive_training(parent, pairs, None)["optimizer"]["learning_rate"]
+    assert rate == pytest.approx(share * before)
+
+
+def test_an_imported_model_is_fine_tuned_for_five_epochs_at_a_low_rate() -> None:
+    from seqloom.config.loading.fine_tuning import (
+        IMPORTED_RATE,
+        MIN_STEPS,
+        ParentRun,
+        derive_training,
+    )
+    from seqloom.config.schema.corpora import ImportedConfig
+
+    config = tiny_config("training.steps=1", "training.batch_tokens=4096")
+    data = config.data.model_copy(update={"train": (ImportedConfig(),)})
+    parent = ParentRun("opus", config.model_copy(update={"data": data}), None)
+    derived = derive_training(parent, 1_000_000, None)
+    assert derived["steps"] == round(5 * 1_000_000 * 30 / 4096)
+    assert derived["optimizer"]["learning_rate"] == IMPORTED_RATE
+    assert derive_training(parent, 500, None)["steps"] == MIN_STEPS
 
 
 def test_a_transformer_can_be_fine_tuned_and_fine_tuned_again(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.presets import Tables, merge_tables
 from seqloom.config.loading.renamed import apply_renames
 from seqloom.config.loading.toml import format_recipe, format_value, parse_toml
+from seqloom.config.schema.corpora import ImportedConfig
 from seqloom.config.schema.data import ParentDataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
@@ -33,12 +34,16 @@ MAY_DIFFER = re.compile(
     r"task\.scores|text\.sampling(\..*)?|text\.new_tags(\[.*)?|model\..*dropout"
 )
 """Settings of these sections that a recipe may change, because the weights still fit."""
-RATE_DIVISOR = 5
-"""The learning rate is that of the parent, divided by this number."""
-STEPS_DIVISOR = 2
-"""Fine-tuning trains for as many epochs as the parent, divided by this number."""
-MIN_STEPS = 200
+MIN_STEPS = 1000
 """Fine-tuning takes at least this many steps, or as many as the parent if these are fewer."""
+MIN_RATE_SHARE = 0.2
+"""The learning rate is at least this share of the parent's."""
+IMPORTED_RATE = 2e-4
+"""Learning rate for an imported model. How it was trained is not known."""
+IMPORTED_EPOCHS = 5
+"""Number of epochs for an imported model."""
+TOKENS_PER_PAIR = 30
+"""Assumed number of tokens of the longer side of a pair, to convert epochs into steps."""
 WARMUP_DIVISOR = 20
 """The warm-up takes the number of steps divided by this number."""
 EVALUATIONS = 10
@@ -57,6 +62,11 @@ class ParentRun:
     run: str
     config: RunConfig
     pairs: int | None
+
+    @property
+    def is_imported(self) -> bool:
+        """True if `seqloom import` read the model from another format."""
+        return any(isinstance(corpus, ImportedConfig) for corpus in self.config.data.train)
 
 
 def parent_path(recipe: RecipeTables, overrides: Sequence[str]) -> str | None:
@@ -137,18 +147,25 @@ def _given_steps(tables: Tables, overrides: Sequence[str]) -> int | None:
 def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | None) -> Tables:
     """Derive learning rate, schedule, steps and evaluations from the parent and the data.
 
-    The number of steps is chosen so that each example is used half as often as in the training of
-    the parent.
+    The learning rate is that of the parent if there are at least half as many pairs as the parent
+    had. With fewer pairs it falls in proportion, because a high rate on few pairs overwrites what
+    the parent has learned. The number of steps is chosen so that each example is used as often as
+    in the training of the parent. An imported model has `IMPORTED_RATE` and `IMPORTED_EPOCHS`.
 
     pairs:       number of training pairs of the fine-tuning; None if it is not known
     given_steps: number of steps that the user has chosen; None to derive it
     """
     settings = parent.config.training
-    share = 1.0 if pairs is None or not parent.pairs else min(1.0, pairs / parent.pairs)
-    derived = max(round(settings.steps * share / STEPS_DIVISOR), min(MIN_STEPS, settings.steps))
+    if parent.is_imported:
+        rate = IMPORTED_RATE
+        tokens = IMPORTED_EPOCHS * (pairs or 0) * TOKENS_PER_PAIR
+        derived = max(round(tokens / settings.batch_tokens), MIN_STEPS)
+    else:
+        share = 1.0 if pairs is None or not parent.pairs else min(1.0, pairs / parent.pairs)
+        rate = settings.optimizer.learning_rate * min(1.0, max(2 * share, MIN_RATE_SHARE))
+        derived = max(round(settings.steps * share), min(MIN_STEPS, settings.steps))
     steps = given_steps or derived
     every = max(steps // EVALUATIONS, 1)
-    rate = settings.optimizer.learning_rate / RATE_DIVISOR
     return {
         "steps": steps,
         "optimizer": {**settings.optimizer.model_dump(), "learning_rate": rate},
@@ -179,10 +196,15 @@ def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None)
         return ()
     before = parent.config.training
     counted = "" if pairs is None else f", and from {pairs:,} training pairs"
+    origin = (
+        f"for the imported model {parent.run}"
+        if parent.is_imported
+        else f"from the {before.steps:,} steps and the learning rate "
+        f"{before.optimizer.learning_rate:.3g} of {parent.run}"
+    )
     return (
-        f"fine-tuning uses {', '.join(chosen)}, chosen from the {before.steps:,} steps and the "
-        f"learning rate {before.optimizer.learning_rate:.3g} of {parent.run}{counted}; to choose "
-        "other values, set them in the recipe or with --set",
+        f"fine-tuning uses {', '.join(chosen)}, chosen {origin}{counted}; to choose other values, "
+        "set them in the recipe or with --set",
     )
 
 

@@ -20,7 +20,10 @@ def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example | Inv
 
 
 def read_plain_part(part: FilePart) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line of a part of a file, without a source, or a problem."""
+    """Yield the example of each line in a part of a file. A line that cannot be read gives a problem.
+
+    The line is the target of the example. There is no source.
+    """
     for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
         if isinstance(line, InvalidLine):
             yield line

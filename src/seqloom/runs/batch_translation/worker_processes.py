@@ -63,9 +63,10 @@ def translate_with_processes(
 def _translate_with_pool(
     job: TranslationJob, blocks: Iterator[Block], pending: list[Block], workers: int, threads: int
 ) -> Iterator[BlockReport]:
-    """Translate `pending` and then `blocks`. `pending` always has the blocks that are not finished.
+    """Translate the blocks in `pending`, then those of `blocks`.
 
-    At most two blocks per process are pending, so the memory does not depend on the input.
+    A block taken from `blocks` is added to `pending`, and removed from it when it is finished. There
+    are at most two pending blocks per process, so the memory does not depend on the input.
     """
     context = multiprocessing.get_context("spawn")
     devices = context.SimpleQueue()

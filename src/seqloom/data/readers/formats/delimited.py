@@ -101,7 +101,7 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | I
 
 
 def read_tsv_part(part: FilePart, config: TsvConfig, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line of a part of a file, or a problem."""
+    """Yield the example of each line in a part of a file. A line that cannot be read gives a problem."""
     path = str(part.path)
     selected = (config.source_column, config.target_column, *config.reference_columns)
     last = max(selected)
