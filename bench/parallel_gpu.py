@@ -155,8 +155,13 @@ def main() -> None:
                 options.rounds,
             )
             print(name, json.dumps(ways[name]), flush=True)
+            write_results(ways, options)
             if world.device.type == "cuda":
                 torch.cuda.empty_cache()
+
+
+def write_results(ways: dict[str, Any], options: argparse.Namespace) -> None:
+    """Write the ways of training that are measured so far."""
     speeds = {name: way["target_tokens_per_second"] for name, way in ways.items()}
     results = {
         "machine": accelerator_name(),
@@ -166,7 +171,9 @@ def main() -> None:
         "steps": options.steps,
         "rounds": options.rounds,
         "ways": ways,
-        "relative_speed": {name: speeds[name] / speeds[other] for name, other in COMPARED.items()},
+        "relative_speed": {
+            name: speeds[name] / speeds[other] for name, other in COMPARED.items() if name in speeds
+        },
     }
     print(json.dumps(results["relative_speed"]), flush=True)
     text = json.dumps(results, indent=1)

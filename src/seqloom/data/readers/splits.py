@@ -92,7 +92,7 @@ class InvalidLines:
             f"{self.count:,} lines cannot be used:",
             *(f"  {line.where}: {line.problem}" for line in self.first),
             *([f"  … and {more:,} more"] if more else []),
-            *(f"To correct them: {text}" for text in advice),
+            *([f"To correct them: {'; '.join(advice)}"] if advice else []),
             f"To skip them: {skip}",
         ]
         return DataError("\n".join(lines))

@@ -76,7 +76,7 @@ def _column_indices(config: CsvConfig, names: list[str], where: str, table: str)
 
 def _wrong_field_count(where: str, fields: list[str], names: list[str]) -> InvalidLine:
     if not fields:
-        return InvalidLine(where, "is a blank line", "remove it")
+        return InvalidLine(where, "is a blank line", "remove blank lines")
     count = "one field" if len(fields) == 1 else f"{len(fields)} fields"
     return InvalidLine(
         where,
@@ -121,7 +121,9 @@ def _missing_column(where: str, columns: list[str], missing: int, table: str) ->
     line = "\t".join(columns)
     ordinal = _ORDINALS[missing] if missing < len(_ORDINALS) else f"{missing + 1}th"
     if not line.strip():
-        return InvalidLine(where, f"is a blank line, which has no {ordinal} column", "remove it")
+        return InvalidLine(
+            where, f"is a blank line, which has no {ordinal} column", "remove blank lines"
+        )
     count = "only one column" if len(columns) == 1 else f"only {len(columns)} columns"
     return InvalidLine(
         where,
