@@ -210,7 +210,7 @@ def test_lines_of_parallel_files_are_counted_over_all_files(tmp_path: Path) -> N
         (
             ("a.de", "b.de", "a.en"),
             "*.en",
-            "data.train.source names 2 files, data.train.target names 1 file; each source file",
+            "data.train.source names 2 files, data.train.target names 1 file; these settings",
         ),
         (
             ("a.de", "b.de", "a.en", "c.en"),

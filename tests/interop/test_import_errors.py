@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     "ids that are no numbers": (
         write("vocab.json", b'{"</s>": "x"}'),
         DataError,
-        "the ids are not the numbers from 0 on",
+        "the ids must be 0, 1, 2",
     ),
     "a sentencepiece model that is none": (
         write("source.spm", b"no model"),

@@ -185,7 +185,7 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     ),
     "vocabulary is not YAML": (write_vocabulary("{"), DataError, "is not valid YAML"),
     "vocabulary is a list": (write_vocabulary("- a\n"), DataError, "is not a YAML mapping"),
-    "vocabulary with a gap": (write_vocabulary("a: 0\nb: 2\n"), DataError, "numbers from 0 on"),
+    "vocabulary with a gap": (write_vocabulary("a: 0\nb: 2\n"), DataError, "ids must be 0, 1, 2"),
     "vocabulary without END": (write_vocabulary("a: 0\nb: 1\n"), DataError, "does not start with"),
     "another vocabulary": (
         write_vocabulary("</s>: 0\n<unk>: 1\n"),

@@ -11,7 +11,8 @@ from seqloom.decoding.search import SearchRequest
 class Exclusions:
     """The excluded tokens of each source of a search request.
 
-    A search applies them before its `Rules`, which always leave a token to generate.
+    A search applies them before its `Rules`. The rules allow END if every other token is
+    forbidden, so each row always has an allowed token.
     """
 
     def __init__(self, request: SearchRequest) -> None:

@@ -25,7 +25,7 @@ MAX_DEFAULT_LENGTH = 256
 
 
 class Rule(Protocol):
-    """A rule outside seqloom, see the setting decoding.rules."""
+    """Interface of a rule that is defined outside seqloom. The setting decoding.rules names it."""
 
     def __call__(self, generated: Tensor, log_probabilities: Tensor) -> Tensor:
         """Return True for each token that a row must not generate next: (R, V), or (V,) if it is

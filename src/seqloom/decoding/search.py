@@ -45,8 +45,8 @@ class SearchRequest:
                     Default: None, which means 0, 1, ...
     tracer:         records the candidates of every step. Default: None
     excluded:       for each source, tokens that its outputs must not contain. Only the plain
-                    searches support it, not their fast versions. Default: None, which excludes
-                    nothing
+                    searches apply it. Their fast versions ignore it, so do not use them for such a
+                    request. Default: None, which excludes nothing
     """
 
     max_lengths: Sequence[int]

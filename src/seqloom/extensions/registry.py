@@ -95,7 +95,7 @@ def _entry_points(point: Point) -> dict[str, EntryPoint]:
 
 
 def registered_names(point: Point) -> list[str]:
-    """Return all names that decorators and installed packages have registered for a point."""
+    """Return all registered names of one type of extension, for example of all scores."""
     return sorted({*_registered[point], *_entry_points(point)})
 
 

@@ -62,7 +62,10 @@ class ModelSettings:
         return value
 
     def share(self, name: str) -> float:
-        """Return a dropout rate. Dropout matters only if the run is trained."""
+        """Return the dropout rate that a setting contains; 0 if it is missing or invalid.
+
+        The rate has an effect only if the imported run is trained further.
+        """
         value = self.values.get(name, 0.0)
         return float(value) if isinstance(value, int | float) and 0 <= value < 1 else 0.0
 

@@ -19,8 +19,8 @@ SUPPORTED = (
 def import_model(path: Path, run: Path, source_language: str | None = None) -> ForeignModel:
     """Read the model at `path` and write it as a run folder. Returns the model that was read.
 
-    source_language: code of the source language of a model with several source languages. Default:
-                     that of the model's settings
+    source_language: code of the source language, for a model with several source languages.
+                     Default: the source language that the settings of the model name
     """
     check_unused(run)
     foreign = read_foreign(path, source_language)
@@ -65,5 +65,5 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
 def _refuse_source_language(path: Path, language: str | None) -> None:
     if language is not None:
         raise ConfigError(
-            f"{path}: a Marian model reads no code of the source language. Remove --from {language}"
+            f"{path}: a Marian model does not use a source language code. Remove --from {language}"
         )

@@ -1,9 +1,9 @@
 """Reads M2M100 and NLLB models in the format of Hugging Face.
 
 Both have the same architecture. M2M100 has a table of pieces (vocab.json). NLLB uses the ids of its
-sentencepiece model, plus one. The languages follow after the pieces. A source is the code of its
-language, the text and </s>. The decoder starts with </s>, and its first output is forced to be the
-code of the target language.
+sentencepiece model, plus one. The ids of the language codes follow the ids of the pieces. A source
+is the code of its language, the text and </s>. The decoder starts with </s>, and its first output
+is forced to be the code of the target language.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ class M2M100Vocabulary:
 
     names:     the piece of each id
     languages: the codes of the languages, as they are in `names`
-    rules:     the rules of the tokenizer, without the source language
+    rules:     rules of the target tokenizer. The source tokenizer also puts a language code first
     """
 
     names: tuple[str, ...]
@@ -156,7 +156,7 @@ def _m2m100_table(folder: Path, settings: Mapping[str, Any]) -> Table:
     names = {id_: piece for piece, id_ in pieces.items()}
     if sorted(names) != list(range(len(pieces))):
         raise DataError(
-            f"{folder / 'vocab.json'}: the ids are not the numbers from 0 on. Download it again."
+            f"{folder / 'vocab.json'}: the ids must be 0, 1, 2, … without gaps. Download it again."
         )
     languages = tuple(f"__{language}__" for language in M2M100_LANGUAGES)
     names |= {len(pieces) + index: language for index, language in enumerate(languages)}

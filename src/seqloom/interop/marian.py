@@ -90,7 +90,7 @@ def read_table(path: Path, rows: int) -> list[str]:
     if sorted(map(str, ids)) != sorted(map(str, range(len(ids)))) or not all(
         isinstance(id_, int) for id_ in ids
     ):
-        raise DataError(f"{path}: the ids are not the numbers from 0 on. Download it again.")
+        raise DataError(f"{path}: the ids must be 0, 1, 2, … without gaps. Download it again.")
     if len(ids) != rows:
         raise DataError(
             f"{path}: has {len(ids):,} pieces, but the embedding matrix has {rows:,} rows. The "
@@ -100,11 +100,12 @@ def read_table(path: Path, rows: int) -> list[str]:
 
 
 def marian_rows(names: Sequence[str], path: Path, start: int | None) -> list[int]:
-    """Return for each id of seqloom the row of a Marian matrix.
+    """Return, for each token id of seqloom, the row of its vector in a Marian embedding matrix.
 
-    Marian has no START. START gets the row that the decoder reads first, which is that of <pad>.
+    Marian has no START. START gets the row of the token with which the Marian decoder starts.
 
-    start: the id that the decoder reads first; None for the encoder
+    start: id of this token, normally that of <pad>. None for the encoder: START gets the row of
+           <pad>
     """
     missing = [name for name in SPECIAL if name not in names]
     if missing:

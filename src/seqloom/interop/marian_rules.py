@@ -1,7 +1,8 @@
 """Checks whether the Marian format of Hugging Face can express a run, and lists all reasons if not.
 
-CTranslate2 loads such a folder, too. It reads only one number of heads, and it always starts from a
-vector of zeros.
+CTranslate2 also loads folders in this format. It uses the same number of heads in encoder and
+decoder, and the first input of its decoder is always a vector of zeros. A run must satisfy these
+conditions too.
 """
 
 from collections.abc import Iterator
@@ -19,8 +20,10 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 def marian_reasons(config: RunConfig, source: Tokenizer | None, target: Tokenizer) -> list[str]:
-    """List the reasons why a run has no equivalent in the Marian format. The list is empty if it
-    has one."""
+    """List the reasons why a run has no equivalent in the Marian format.
+
+    The list is empty if the run has an equivalent.
+    """
     return [*_recipe_reasons(config), *tokenizer_reasons(source, target)]
 
 

@@ -191,10 +191,12 @@ class RecurrentEncoder(EncoderModule):
 
 
 def score_limits(attention: str, limits: Limits) -> Limits:
-    """Return the limits of the score of an attention, with the attention's name as a prefix.
+    """Return the limits of an attention score. Their keys become full names of settings.
 
-    attention: name of the attention in the config, for example "attention"
-    limits:    limits of the score, by setting. "max_length" becomes "attention.score.max_length"
+    For example, the key "max_length" becomes "attention.score.max_length".
+
+    attention: name of the attention layer in the config, for example "attention"
+    limits:    maximum length that each setting of the score allows
     """
     return {f"{attention}.score.{setting}": limit for setting, limit in limits.items()}
 

@@ -44,7 +44,9 @@ class AttentionScore(nn.Module):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "forward" in vars(cls):
-            raise TypeError(f"{cls.__name__}: override compare, not forward, which decoding skips")
+            raise TypeError(
+                f"{cls.__name__}: override compare, not forward; decoding does not call forward"
+            )
         # A subclass of a product score that overrides `compare` computes something else. Fused
         # kernels would ignore it.
         if "compare" in vars(cls) and "is_product" not in vars(cls):

@@ -60,8 +60,8 @@ def _added_to(finished: int, progress: Callable[[int], None]) -> Callable[[int],
 def can_use_processes(request: CorpusRequest) -> bool:
     """Return True if other processes can build the corpus.
 
-    They cannot on Windows, where standard input is no `Connection`, and if code outside seqloom
-    defines classes that cannot be pickled.
+    Return False on Windows, where standard input cannot serve as a `Connection`. Return False if
+    the request cannot be pickled, for example because of a class that is defined outside seqloom.
     """
     if os.name == "nt":
         return False

@@ -1,4 +1,7 @@
-"""Opens files that may be compressed with gzip or zstd. The first bytes of a file decide."""
+"""Opens files that may be compressed with gzip or zstd.
+
+The first bytes of a file show whether it is compressed, and how. Its name does not matter.
+"""
 
 import gzip
 import io
@@ -56,7 +59,7 @@ def _first_bytes(path: Path) -> bytes:
 
 
 class _BlockFile(io.RawIOBase):
-    """A file whose content is an iterator of blocks of bytes."""
+    """A readable file. Its content comes from an iterator that yields blocks of bytes."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks

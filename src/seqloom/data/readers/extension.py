@@ -14,7 +14,8 @@ def read_extension(
 ) -> Iterator[Example | InvalidLine]:
     """Yield the examples that the reader yields, each a (source, target) pair or an `Example`.
 
-    An `InvalidLine` is passed on. Anything else is a DataError.
+    If the reader yields an `InvalidLine`, yield it unchanged. Raise a DataError if the reader
+    yields an object of another type.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """

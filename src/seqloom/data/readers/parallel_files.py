@@ -14,11 +14,11 @@ from seqloom.data.readers.text_files import FilePart, locate_all, read_lines_or_
 def read_parallel(
     config: ParallelConfig, folder: str, table: str
 ) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line, or a problem. Files that belong together must have the same
-    number of lines.
+    """Yield an example or an `InvalidLine` for each line. Files that belong together must have the
+    same number of lines.
 
-    Lines before `first_line` and after `last_line` are read but not yielded, so that different
-    numbers of lines are always detected. Lines are counted over all files.
+    Lines before `first_line` and after `last_line` are read but not yielded, so that files
+    with different numbers of lines are always detected. Lines are counted over all files.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
@@ -35,7 +35,7 @@ def read_parallel(
 
 
 def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line, or a problem.
+    """Yield an example or an `InvalidLine` for each line.
 
     parts: parts with the same lines of the source file, the target file and the reference files
     """
@@ -67,7 +67,7 @@ def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tupl
             f"{table}.{setting} names {count} file{'' if count == 1 else 's'}"
             for setting, count in counts.items()
         )
-        raise DataError(f"{listed}; each source file needs one file of each of the others")
+        raise DataError(f"{listed}; these settings must name the same number of files")
     for setting, names in settings.items():
         _check_matches(
             (config.source, columns["source"]), (names, columns[setting]), f"{table}.{setting}"
@@ -93,7 +93,10 @@ def _check_matches(
 
 
 def _matched_text(names: FileNames, path: Path) -> str | None:
-    """Return the text that the * of a pattern stands for in a path; None if there is not one *."""
+    """Return the text that the * of a pattern stands for in a path.
+
+    Return None if `names` is not a single pattern whose only special character is one *.
+    """
     if not isinstance(names, str) or names.count("*") != 1 or re.search(r"[?\[]", names):
         return None
     start, end = names.split("*")

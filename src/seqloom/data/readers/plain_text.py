@@ -14,13 +14,13 @@ from seqloom.data.readers.text_files import (
 
 
 def read_plain_lines(config: LinesConfig, folder: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line, without a source, or a problem."""
+    """Yield an example without a source, or an `InvalidLine`, for each line."""
     for path in locate_all(config.path, folder):
         yield from read_plain_part(FilePart(path))
 
 
 def read_plain_part(part: FilePart) -> Iterator[Example | InvalidLine]:
-    """Yield the example of each line in a part of a file. A line that cannot be read gives a problem.
+    """Yield an example or an `InvalidLine` for each line in a part of a file.
 
     The line is the target of the example. There is no source.
     """
@@ -35,8 +35,8 @@ def read_long_text(config: LongTextConfig, folder: str) -> Iterator[Example]:
     """Yield the lines of a section of a text, each with its line ending, in constant memory.
 
     The text consists of all files of the corpus, one after the other. `config.begin` and
-    `config.end` are fractions of its characters. A line belongs to the
-    section in which it starts, so each line belongs to exactly one of two adjacent sections.
+    `config.end` are fractions of its characters: 0 is the start of the text, and 1 is its end. A
+    line belongs to the section in which it starts, so adjacent sections never share a line.
     """
     paths = locate_all(config.path, folder)
     is_whole_text = (config.begin, config.end) == (0, 1)

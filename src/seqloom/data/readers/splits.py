@@ -107,7 +107,8 @@ def read_split(
 ) -> Iterator[Example]:
     """Yield all examples of a split, corpus by corpus, in constant memory.
 
-    If data.replay is set, the training examples of the parent follow those of the training split.
+    If data.replay is set, the training split also contains the training examples of the parent, the
+    run from which fine-tuning starts. They come last.
 
     The setting data.invalid_lines decides what happens to lines that cannot be used: "error" raises
     one DataError about all of them at the end of the split, "skip" skips them.
@@ -235,7 +236,7 @@ def _read_parts(
 ) -> Iterator[Example | InvalidLine]:
     """Yield the examples of parts of files, and their invalid lines.
 
-    parts: one part of a file or, of parallel files, the parts that belong together
+    parts: one part of a file. For parallel files: one part of each file, with the same lines
     """
     match corpus:
         case ParallelConfig():

@@ -262,7 +262,10 @@ class CapturedSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses as the plain search, `self.search`."""
+        """Return the same hypotheses as the plain search, `self.search`.
+
+        `request.excluded` must be None.
+        """
         if not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])

@@ -128,7 +128,8 @@ class ClaimReport:
     def devices(self) -> list[str]:
         """The devices on which the measurements were made, without duplicates.
 
-        If the claim measures time, each device is described as a whole machine, where known.
+        If the claim measures time, the list contains machines (processor and GPU) instead of
+        devices. If a measurement does not name its machine, its device is listed.
         """
         return sorted(
             {

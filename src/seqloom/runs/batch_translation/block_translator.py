@@ -27,17 +27,19 @@ class Shard:
     def has(self, file: int, block: int) -> bool:
         """Return True if the block belongs to this shard.
 
-        Adding the index of the file distributes many files of one block each.
+        The rule adds the index of the file to that of the block. Otherwise, if every file had only
+        one block, all blocks would belong to the first shard.
         """
         return (file + block) % self.count == self.number - 1
 
 
 @dataclass(frozen=True)
 class FileEnd:
-    """A file has been read to its end.
+    """Marks the end of a file: all its blocks have been read.
 
+    file:       index of the file among the input files
     blocks:     number of all blocks of the file
-    unfinished: number of blocks of the shard that were not finished
+    unfinished: number of blocks of the file that belong to the shard and were not finished before
     """
 
     file: int
@@ -50,7 +52,7 @@ class TranslationJob:
     """Everything that a process needs to translate blocks. It can be sent to other processes.
 
     folders:  the run folder, or the run folders of an ensemble
-    settings: changes to the model, as for `load`
+    settings: changes to the recipe, as for `load`
     """
 
     folders: Sequence[Path]
@@ -72,8 +74,8 @@ class TranslationJob:
         )
 
     def unfinished_blocks(self, file: int, shard: Shard) -> Iterator[Block | FileEnd]:
-        """Yield the blocks of a file that belong to the shard and are not finished, and then the end
-        of the file."""
+        """Yield the blocks of a file that belong to the shard and are not finished, then a
+        `FileEnd`."""
         finished = self.output.finished_blocks(self.files[file])
         blocks = unfinished = 0
         for block in read_blocks(self.files[file], file):
@@ -91,7 +93,7 @@ class LineReport:
     total:        number of lines
     missing_tags: lines without a tag, if the run has tags
     truncated:    lines whose output reached the length limit
-    inputs:       what the outputs say about their input lines
+    inputs:       lines whose output has warnings, by kind of warning
     """
 
     inputs: InputReport
@@ -122,7 +124,12 @@ class LineReport:
 
 @dataclass(frozen=True)
 class BlockReport:
-    """A block is finished. The report has the numbers of its lines that need a warning."""
+    """Reports that a block is finished.
+
+    file:  index of the file among the input files
+    index: index of the block in its file
+    lines: the lines of the block that need a warning
+    """
 
     file: int
     index: int
@@ -164,7 +171,10 @@ class BlockTranslator:
         return BlockReport(block.file, block.index, report)
 
     def empty_report(self, first: int = 0) -> LineReport:
-        """Return the report about no lines. `first` is the number of lines before the next one."""
+        """Return a report without lines, to which lines can be added.
+
+        first: number of lines of the file before the first line that is added
+        """
         tokenizer = self._run.task.source_tokenizer
         unknown_unit = "word" if tokenizer is None else tokenizer.unknown_unit
         return LineReport(InputReport(unknown_unit, total=first))

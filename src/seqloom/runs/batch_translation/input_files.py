@@ -39,7 +39,7 @@ class InputFile:
 
     field:        the field or column with the texts. None for plain text
     output_field: the field or column that receives the translations
-    size, time:   the size and the modification time in seconds, to notice changes
+    size, time:   size in bytes and modification time in seconds. They show if the file has changed
     """
 
     path: Path
@@ -77,10 +77,11 @@ class Block:
 def find_input_files(
     patterns: Sequence[str], field: str | None, output_field: str
 ) -> list[InputFile]:
-    """Return the files that match the patterns, sorted by pattern and name.
+    """Return the files that match the patterns, pattern by pattern, each sorted by name.
 
-    Raises a ConfigError if two files have the same name, because their outputs have the same names
-    as the inputs. Raises a ConfigError if a file with fields lacks `field`.
+    Raises a ConfigError if two files have the same name, because an output has the same name as its
+    input file. Also raises a ConfigError if `field` is None for files with fields, is given for
+    plain text only, or equals `output_field`.
     """
     paths = _expand(patterns)
     problems = [
@@ -205,7 +206,7 @@ def _jsonl_texts(file: InputFile) -> Iterator[str | InvalidLine]:
 
 
 def _text(record: Any, file: InputFile, where: str) -> str | InvalidLine:
-    """Return the text of a JSON object, or the problem with it."""
+    """Return the text of a JSON object, or an `InvalidLine` if it has no valid text."""
     if not isinstance(record, dict):
         return InvalidLine(where, f"must be a JSON object, {{…}}, not {shorten(repr(record))}")
     if file.output_field in record:

@@ -21,7 +21,7 @@ its output is complete, and the report about the lines that this process transla
 class JobProgress:
     """Counts the finished blocks of each file, and joins a file when its last block is finished.
 
-    lines: number of lines that are translated
+    lines: number of lines that have been translated so far
     """
 
     def __init__(
@@ -90,7 +90,10 @@ class JobProgress:
         self._join(end.file)
 
     def _join(self, file: int) -> None:
-        """If all blocks of this process in a file are finished, join the file if possible."""
+        """If this process has finished its blocks of a file, try to join the file.
+
+        The file is joined only if the other processes have finished their blocks, too.
+        """
         end = self._ends.get(file)
         if end is None or self._finished[file] < end.unfinished:
             return

@@ -17,8 +17,9 @@ from seqloom.runs.batch_translation.input_files import InputFile, read_record_ba
 def join_blocks(file: InputFile, blocks: Sequence[Path], path: Path) -> None:
     """Write the complete output of an input file to `path`.
 
-    Blocks of plain text are output lines. Blocks of other files have one JSON object per input line,
-    whose fields are added to the record or row. Everything else in the record stays as it is.
+    The blocks of a plain text file contain its output lines. The blocks of other files contain one
+    JSON object per input line. Its fields are added to the record (JSON Lines) or row (Parquet) of
+    the input, which otherwise does not change.
     """
     if file.kind == "parquet":
         _join_parquet(file, blocks, path)
@@ -69,7 +70,10 @@ def _block_lines(blocks: Sequence[Path]) -> Iterator[str]:
 
 @contextmanager
 def _open_output(path: Path, suffix: str) -> Iterator[BinaryIO]:
-    """Open a file for writing. The suffix .gz or .zst of the input decides about compression."""
+    """Open a file for writing.
+
+    suffix: suffix of the input file. If it is .gz or .zst, the output is compressed in this format
+    """
     with path.open("wb") as file:
         if suffix == ".gz":
             # Without a time and a name, two processes write the same bytes.

@@ -93,7 +93,11 @@ class OutputFolder:
             )
 
     def _clear(self, files: Sequence[InputFile]) -> None:
-        """Remove the record first, so that an interruption does not leave a wrong record."""
+        """Remove the stored request, all blocks, and the outputs of these files.
+
+        The request is removed first. If this method is interrupted, no request remains that does
+        not match the contents of the folder.
+        """
         with storage_errors(self.path):
             (self.path / RECORD).unlink(missing_ok=True)
             shutil.rmtree(self.path / BLOCKS, ignore_errors=True)

@@ -8,7 +8,10 @@ TranslationRequest = Mapping[str, Any]
 
 
 def request_differences(old: TranslationRequest, new: TranslationRequest) -> list[str]:
-    """Return the names of the parts in which two requests differ. Options are named one by one."""
+    """Return the names of the entries in which two requests differ.
+
+    For the entry "options", return the names of the options that differ.
+    """
     names = [
         name
         for name in dict.fromkeys((*old, *new))

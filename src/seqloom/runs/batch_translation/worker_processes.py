@@ -56,7 +56,7 @@ def translate_with_processes(
                 raise SeqloomError(
                     f"worker processes ended {failures} times without finishing a block ({names}). "
                     "If the machine has too little memory, use fewer --workers. Finished blocks are "
-                    "kept; the same command continues."
+                    "kept. To continue, run the same command again."
                 ) from error
 
 

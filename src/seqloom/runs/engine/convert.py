@@ -45,7 +45,7 @@ class TokenNames:
 
     @classmethod
     def numbers(cls, model: Model) -> "TokenNames":
-        """The ids themselves as names."""
+        """Return names for the tokens of a model: the id of a token, as text, is its name."""
         source, target = embedders(model)
         return cls(
             [str(token) for token in range(vocabulary_size(source))],

@@ -130,7 +130,8 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request with this number of model inputs.
 
-        Compiled torch decodes single inputs, so that nothing is compiled for several inputs.
+        Compiled torch decodes only single inputs. If the settings name it and the number is not 1,
+        the result is plain torch, and nothing is compiled.
         """
         if settings.kind == "compiled" and count != 1:
             self.check_compiled(decoding, options)

@@ -17,7 +17,8 @@ from seqloom.data.readers.text_files import (
 
 
 def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per record, or a problem. Columns that the recipe does not name are ignored.
+    """Yield an example or an `InvalidLine` for each record. Ignore columns that the recipe does not
+    name.
 
     A quoted field may contain commas, line breaks and doubled quotes.
 
@@ -90,7 +91,8 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 
 def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line, or a problem. Columns that the recipe does not select are ignored.
+    """Yield an example or an `InvalidLine` for each line. Ignore columns that the recipe does not
+    select.
 
     The recipe selects columns by index, counted from 0.
 
@@ -101,7 +103,7 @@ def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | I
 
 
 def read_tsv_part(part: FilePart, config: TsvConfig, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield the example of each line in a part of a file. A line that cannot be read gives a problem."""
+    """Yield an example or an `InvalidLine` for each line in a part of a file."""
     path = str(part.path)
     selected = (config.source_column, config.target_column, *config.reference_columns)
     last = max(selected)

@@ -11,7 +11,7 @@ from seqloom.data.readers.text_files import FilePart, locate_all, read_lines_or_
 
 
 def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per line, or a problem.
+    """Yield an example or an `InvalidLine` for each line.
 
     A line is {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
 
@@ -26,7 +26,7 @@ def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example
 def read_jsonl_part(
     part: FilePart, config: JsonlConfig, table: str
 ) -> Iterator[Example | InvalidLine]:
-    """Yield the example of each line in a part of a file. A line that cannot be read gives a problem."""
+    """Yield an example or an `InvalidLine` for each line in a part of a file."""
     for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
         where = f"{part.path}:{number}"
         record = line if isinstance(line, InvalidLine) else _parse(line, where)

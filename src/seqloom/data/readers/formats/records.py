@@ -12,7 +12,9 @@ from seqloom.data.readers.text_files import shorten
 def convert_record(
     record: dict[str, Any], where: str, config: RecordsConfig, table: str
 ) -> Example | InvalidLine:
-    """Convert a record to an example, or to a problem if a field is missing or is not a text.
+    """Convert a record to an example.
+
+    Return an `InvalidLine` if a field is missing or has a value that is not allowed.
 
     A target may be a list of strings: the first string becomes the target, and all strings become
     references. A source may be a list of strings if the recipe sets `source_joiner`.

@@ -28,7 +28,7 @@ TRANSLATION = "translation"
 
 
 def read_parquet(config: ParquetConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per row, or a problem. At most one row group is in memory.
+    """Yield an example or an `InvalidLine` for each row. At most one row group is in memory.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
@@ -37,7 +37,7 @@ def read_parquet(config: ParquetConfig, folder: str, table: str) -> Iterator[Exa
 
 
 def read_arrow(config: ArrowConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per row, or a problem. At most one record batch is in memory.
+    """Yield an example or an `InvalidLine` for each row. At most one record batch is in memory.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
@@ -46,8 +46,10 @@ def read_arrow(config: ArrowConfig, folder: str, table: str) -> Iterator[Example
 
 
 def arrow_paths(names: FileNames, folder: str) -> list[Path]:
-    """Return the Arrow files of a setting, in order. A folder stands for the files in it that
-    `save_to_disk` listed."""
+    """Return the Arrow files that a setting names, in order.
+
+    If the setting names a folder, return the files that `save_to_disk` wrote to this folder.
+    """
     files: list[str] = []
     for name in list_file_names(names):
         dataset = Path(folder).expanduser() / Path(name).expanduser()

@@ -22,9 +22,9 @@ XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 def read_tmx(config: TmxConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield one example per translation unit, or a problem.
+    """Yield an example or an `InvalidLine` for each translation unit.
 
-    A unit without a text in both languages is a problem.
+    A unit is invalid if it lacks a text in one of the two languages.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
