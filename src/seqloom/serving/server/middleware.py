@@ -39,7 +39,7 @@ CONTENT_SECURITY_POLICY = (
 def security_headers(frame_ancestors: Sequence[str]) -> list[tuple[bytes, bytes]]:
     """Return the headers that every response has.
 
-    frame_ancestors: origins whose pages may show the page in a frame
+    frame_ancestors: origins whose pages may show this server's page in a frame
     """
     policy = CONTENT_SECURITY_POLICY + (" ".join(frame_ancestors) or "'none'")
     headers = {"Content-Security-Policy": policy, **HEADERS}
