@@ -67,7 +67,7 @@ def test_an_error_while_lines_are_read_keeps_its_type() -> None:
 def test_a_vocabulary_that_is_too_small_for_the_characters_is_rejected(
     algorithm: Algorithm,
 ) -> None:
-    with pytest.raises(ConfigError, match=r"of 6 subwords is too small: .* alone are \d+"):
+    with pytest.raises(ConfigError, match=r"of 6 subwords is too small: .* need \d+ pieces"):
         SubwordTokenizer.train(LINES, PLAIN, 6, algorithm)
 
 
@@ -79,7 +79,7 @@ def test_half_of_a_surrogate_pair_is_rejected() -> None:
 @both_algorithms
 def test_a_vocabulary_without_room_for_the_bytes_is_rejected(algorithm: Algorithm) -> None:
     message = (
-        r"of 262 subwords is too small: the 256 bytes of text\.byte_fallback, .* alone are \d+; "
+        r"of 262 subwords is too small: the 256 bytes of text\.byte_fallback, .* need \d+ pieces; "
         r"set text\.tokenizer\.size .* well above that, or set text\.byte_fallback = false"
     )
     with pytest.raises(ConfigError, match=message):
@@ -126,7 +126,7 @@ def test_a_byte_of_a_line_break_is_decoded_as_a_space() -> None:
 
 
 def test_a_tag_that_is_the_name_of_a_byte_is_rejected() -> None:
-    with pytest.raises(ConfigError, match="'<0x41>': is the name of a byte"):
+    with pytest.raises(ConfigError, match="'<0x41>' is the name of a byte"):
         SubwordTokenizer.train(LINES, Preprocessing(Tags(["<0x41>"])), 400, "bpe", True)
 
 

@@ -30,10 +30,10 @@ class PredictionOptions:
     n_best:        number of outputs per text
     attention:     if True, attention weights are returned
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
-                   no effect. A text with a prefix is not split, and nothing is passed through.
+                   no effect. A text with a prefix is not split, and `pass_through` is ignored.
     first:         if the texts are a part of a longer list, the index of the first text in that
                    list. Line numbers in errors and random samples depend on the index of a text in
-                   the longer list. The list can therefore be divided in any way.
+                   the longer list, so they do not depend on how the list is divided into parts.
     probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
                    faster if it returns fewer. With "none", the score of its greedy outputs is NaN.
     to:            target language of a multilingual run. If it is a list, each text is translated
@@ -45,7 +45,8 @@ class PredictionOptions:
                    the recipe decides (text.split_sentences).
     pass_through:  if True, parts that the model cannot translate, such as URLs and emoji, are copied
                    to the output. None: the recipe decides (text.pass_through).
-    glossary:      phrases that the output must contain if the source contains other phrases
+    glossary:      pairs of a source phrase and a target phrase. If a text contains the source
+                   phrase, its output must contain the target phrase.
     """
 
     n_best: int = 1

@@ -29,8 +29,8 @@ class Prediction:
     log_probabilities: log-probability of each piece
     attention:         (pieces, source pieces) cross-attention, averaged over layers and heads. For
                        an image, the columns are its grid cells in reading order. A row sums to 1,
-                       unless the selection "exact" finds no key. None if the model has no attention
-                       or attention was not requested.
+                       except with the attention selection "exact" if no key matches. None if the
+                       model has no attention or attention was not requested.
     finished:          False if the output reached the length limit before END
     alignment:         pairs (index of source word, index of target word), computed from
                        `alignment_weights`
@@ -79,7 +79,8 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         """Return the prediction as JSON-compatible values.
 
-        The segments are left out, and `heads` if it is None.
+        Leaves out the alignment weights, word indices, source text, token ids and segments. Leaves
+        out `heads` if it is None.
         """
         values = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
         attention = None if self.attention is None else self.attention.tolist()

@@ -246,7 +246,7 @@ class Predictor:
         options: PredictionOptions,
         sample_indices: Sequence[int],
     ) -> list[list[Hypothesis]]:
-        """Search again, with torch, for the inputs whose outputs lack a required phrase."""
+        """Search again, with torch, if an output lacks a required phrase or has it too often."""
         predictor = replace(self, engine=None, compiled=False)
 
         def search(

@@ -488,7 +488,7 @@ class Run:
 
 
 def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
-    """Return the option, or its default if it is None. Only translation runs have these options."""
+    """Return the option, or the default if it is None. False if the task is not translation."""
     return isinstance(config.task, TranslationConfig) and (default if option is None else option)
 
 

@@ -23,7 +23,8 @@ RATIO = "one side has more than {ratio:g} times as many characters as the other"
 class SyntheticPairs:
     """Makes a training pair of a text and its translation. Leaves out pairs that are of no use.
 
-    side:      the side of the pairs that the texts are. "target" for back-translation
+    side:      "target" if the text is the target of a pair and its translation is the source
+               (back-translation). "source" if the text is the source.
     tag:       a string in front of each synthetic source, which lets a model treat synthetic pairs
                differently from real ones (Caswell et al. 2019). Empty: no tag
     max_ratio: a pair is left out if one side has more than `max_ratio` times as many characters as

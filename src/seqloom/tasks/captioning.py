@@ -17,8 +17,8 @@ class Captioning(TokenTask):
     """Generates a caption for an image.
 
     size:   height and width, in pixels, of the images that the model processes
-    margin: difference, in pixels, between the side of an image that is read and `size`. The model
-            crops the image to `size`
+    margin: images are read with a height and width of `size` + `margin` pixels. The model crops
+            them to `size`
     """
 
     def __init__(self, target: Tokenizer, size: int, margin: int) -> None:

@@ -36,9 +36,9 @@ class TokenTask:
                       vectors
     tag_side:         where the model reads the tag at the start of a source text. "source": the tag
                       stays in the source. "target": it becomes the first target token
-    metrics:          the metrics that the recipe lists. SARI is not among them, because it also
-                      needs the sources. The first metric is also computed separately for different
-                      source lengths. Empty if the recipe cannot select the metrics of the task
+    metrics:          the metrics of the recipe, without SARI, which also needs the sources. The
+                      first metric is also computed separately for different source lengths. Empty
+                      if recipes cannot select the metrics of this task
     scores_sources:   True if a score also compares outputs with their sources
     """
 

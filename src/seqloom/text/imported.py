@@ -31,8 +31,8 @@ class ImportedRules:
     leading_tag:  if True, a string such as >>fr<< at the start of a text is a token of its own
                   (Marian)
     first_pieces: pieces that are put in front of every text, for example the source language
-    keep_space:   if True, white space at the end of a text is a piece (NllbTokenizer). sentencepiece
-                  removes it
+    keep_space:   if True, white space at the end of a text becomes a piece (NllbTokenizer). If
+                  False, sentencepiece removes this white space
     """
 
     special: tuple[str, ...] = ()

@@ -38,5 +38,5 @@ class PieceTokenizer(VocabularyTokenizer):
 
     @property
     def digest(self) -> str:
-        """See `Tokenizer.digest`. The code of the tokenizer determines the ids, too."""
+        """See `Tokenizer.digest`. The digest includes the code of the subclass."""
         return content_digest({**self._content(), "code": extension_version(type(self)).sha256})

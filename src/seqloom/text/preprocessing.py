@@ -40,7 +40,7 @@ class Tags:
     If one tag is a prefix of another, the longer one matches first.
 
     names:         the tags, in the form `normalization`
-    normalization: texts that are equal in this form have the same tags
+    normalization: Unicode form. A tag is found in a text if both are equal in this form
     """
 
     def __init__(self, names: Sequence[str], normalization: Normalization = "none") -> None:

@@ -180,7 +180,7 @@ class ProtectedText:
 
     @property
     def masked_core(self) -> str:
-        """The core, with every character of its inner spans replaced, except white space."""
+        """The core. In its inner spans, `_MASK` replaces every character except white space."""
         text = list(self.core)
         for start, end in self.inner:
             text[start:end] = [" " if each.isspace() else _MASK for each in text[start:end]]
@@ -217,7 +217,7 @@ def protect(text: str, spans: Sequence[Span]) -> ProtectedText:
 
 
 def unprotected(text: str) -> ProtectedText:
-    """Return the text without protected spans: the model translates all of it."""
+    """Return a `ProtectedText` without spans: the model translates the whole text."""
     return ProtectedText("", text, "", is_active=False)
 
 
@@ -236,7 +236,9 @@ def _has_letters(text: str, spans: Sequence[Span]) -> bool:
 
 
 def missing_spans(protected: ProtectedText, output: str) -> list[int]:
-    """Return the numbers of the inner spans that an output does not contain as often as the source.
+    """Return the indices of the inner spans that are missing in an output.
+
+    A span that occurs n times in the source must occur n times in the output.
 
     Among equal spans, the last ones count as missing.
     """

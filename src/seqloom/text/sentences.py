@@ -143,12 +143,12 @@ def single_segment(text: str) -> SegmentedText:
 
 
 def fits_always(text: str) -> bool:
-    """The function `fits` for texts of any length."""
+    """Return True. Used as `fits` if texts of any length fit."""
     return True
 
 
 def no_spans(text: str) -> Sequence[Span]:
-    """The function `find_spans` for texts that can be split everywhere."""
+    """Return no spans. Used as `find_spans` if a text can be split everywhere."""
     return ()
 
 

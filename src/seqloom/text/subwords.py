@@ -88,7 +88,7 @@ class SubwordTokenizer:
         byte_names = [name for name in preprocessing.tags.names if _BYTE_NAME.fullmatch(name)]
         if byte_fallback and byte_names:
             raise ConfigError(
-                f"text.tags: {byte_names[0]!r}: is the name of a byte if text.byte_fallback = true; "
+                f"text.tags: {byte_names[0]!r} is the name of a byte if text.byte_fallback = true; "
                 "choose another name"
             )
         model = io.BytesIO()
@@ -269,8 +269,8 @@ def _raise_training_error(error: RuntimeError, size: int, byte_fallback: bool) -
         fallback = "the 256 bytes of text.byte_fallback, " if byte_fallback else ""
         raise ConfigError(
             f"a vocabulary of {size} subwords is too small: {fallback}the special tokens, tags and "
-            f"single characters of the training text alone are {match[1]}; set {setting} well above "
-            "that" + (", or set text.byte_fallback = false" if byte_fallback else "")
+            f"single characters of the training text need {match[1]} pieces; set {setting} well "
+            "above that" + (", or set text.byte_fallback = false" if byte_fallback else "")
         ) from error
     raise ConfigError(f"sentencepiece cannot learn from the training text: {message}") from error
 

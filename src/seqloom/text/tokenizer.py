@@ -20,7 +20,7 @@ class Tokenizer(Protocol):
 
     @property
     def unknown_unit(self) -> Literal["character", "word"]:
-        """What the parts in the result of `unknown` are."""
+        """Whether `unknown` returns characters or words."""
         ...
 
     @property

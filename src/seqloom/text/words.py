@@ -52,7 +52,7 @@ class WordTokenizer(VocabularyTokenizer):
 
 
 def _reserved_pieces(preprocessing: Preprocessing) -> tuple[str, ...]:
-    """Return the pieces that every vocabulary contains. Only tags need a joiner of their own."""
+    """Return the pieces of every vocabulary: the tags, and the joiner if there are tags."""
     names = preprocessing.tags.names
     return (*names, JOINER) if names else ()
 

@@ -96,7 +96,7 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
 def _score_general(
     session: Session, check_signals: Callable[[], None]
 ) -> dict[str, dict[str, float]]:
-    """Return the scores on the general dev set as an entry of the event; empty without this set."""
+    """Return {"general": scores on the general dev set}; {} if there is no general dev set."""
     if session.general is None:
         return {}
     dataset, examples = session.general.dataset, session.general.examples

@@ -176,8 +176,11 @@ def continues_job(folder: Path) -> bool:
 def _resolve_batches_per_step(
     config: RunConfig, folder: Path, resume: bool, world: World
 ) -> RunConfig:
-    """Set training.accumulate, if the recipe does not, to one batch per rank. A resumed run keeps
-    its number. A recipe without this setting means one batch if it was started on one rank."""
+    """Return the recipe with the number of batches per step (training.accumulate).
+
+    If the recipe does not set it, a new run uses one batch per rank, and a resumed run uses the
+    number of its stored recipe. A stored recipe without this setting means one batch.
+    """
     batches = config.training.accumulate
     if batches is None and resume:
         batches = read_setup(folder)[0].training.accumulate or 1
@@ -282,10 +285,11 @@ def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
 def _load_general(
     config: RunConfig, task: Task, report: EventCallback, is_main: bool
 ) -> GeneralDevSet | None:
-    """Load the general dev set. The main rank reports what it is.
+    """Load the general dev set. The main rank reports which data it uses.
 
-    By default, this is the dev split of the parent. If its files are missing, there is no general
-    dev set, and a note says so. Missing files of data.general are an error.
+    The data is data.general or, by default, the dev split of the parent. If files of the parent are
+    missing, there is no general dev set, and the main rank reports this. Missing files of
+    data.general are an error.
     """
     data = config.data.general_data
     if data is None:

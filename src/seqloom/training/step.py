@@ -54,7 +54,7 @@ class SeededBatch:
     seed: int | None = None
 
     def seed_torch(self) -> None:
-        """Seed torch, if this is not a later part of a batch."""
+        """Seed torch with `seed`. Do nothing if `seed` is None."""
         if self.seed is not None:
             torch.manual_seed(self.seed)
 

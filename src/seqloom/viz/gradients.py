@@ -103,7 +103,7 @@ def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Tex
 
 
 def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
-    """Draw one bar for each step. A bar has two segments, one for the norm of each gradient part.
+    """Draw one bar for each step. Its two segments show the norms in `StepGradients.parts`.
 
     The longest bar has `_BAR_CELLS` cells.
     """
@@ -144,9 +144,9 @@ def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> No
 
 
 def _draw_bars(axes: Any, steps: StepGradients) -> None:
-    """Draw two bars for each step, one for the norm of each part.
+    """Draw two bars for each step. They show the norms in `StepGradients.parts`.
 
-    A mark shows the norm of the sum of both parts.
+    A mark shows the norm of the whole gradient, which is the sum of both parts.
     """
     positions = range(len(steps.labels))
     for index, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):

@@ -1,4 +1,4 @@
-"""Draw the lookups of a query in a table, as text in a terminal or as a figure in a file."""
+"""Draw how a query is looked up in a table of keys and values, in a terminal or as a figure."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -45,7 +45,10 @@ def extension_changes(folder: Path, config: RunConfig) -> list[str]:
 
 
 def with_extensions_of_run(error: ConfigError, folder: Path) -> ConfigError:
-    """Add the extensions of a run to the error that its recipe cannot be loaded."""
+    """Return the error with a list of the extensions that the run was trained with.
+
+    error: says why the recipe of the run cannot be loaded
+    """
     records = _read(folder)
     if not records:
         return error

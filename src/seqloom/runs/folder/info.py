@@ -216,7 +216,10 @@ def _training_info(config: RunConfig, events: Sequence[dict[str, Any]]) -> Train
 
 
 def _training_seconds(events: Sequence[dict[str, Any]]) -> float:
-    """Return the time between events, without the pauses before a run was resumed."""
+    """Return the training time: the sum of the times between events, without interruptions.
+
+    An interruption ends with the event `start` of the resumed run.
+    """
     return sum(
         later["time"] - earlier["time"]
         for earlier, later in pairwise(event for event in events if "time" in event)
@@ -225,7 +228,7 @@ def _training_seconds(events: Sequence[dict[str, Any]]) -> float:
 
 
 def _read_evaluations(folder: Path) -> list[tuple[EvaluationInfo, dict[str, Any]]]:
-    """Return the stored evaluation reports, in short and in full."""
+    """Return each stored evaluation report as an `EvaluationInfo` and as the whole JSON object."""
     found = []
     for path in sorted((folder / EVALUATION).glob("[!.]*/report.json")):
         try:

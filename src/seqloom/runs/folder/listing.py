@@ -37,7 +37,7 @@ class ListedRun:
     data:    the training corpora
     step:    last step in the event log
     steps:   number of steps that the recipe asks for
-    status:  why training ended; "not finished" if the event log does not say so
+    status:  why training ended; "not finished" if the event log contains no reason
     score:   name of the score that selects the best weights
     best:    best value of this score on the dev split; None before the first evaluation
     changed: time of the last event, in ISO 8601; None if there are no events
@@ -80,7 +80,10 @@ def _is_run(folder: Path) -> bool:
 
 
 def read_listed_run(folder: Path) -> ListedRun:
-    """Read the recipe and the event log of a run. A problem with the recipe is not raised."""
+    """Read the recipe and the event log of a run.
+
+    If the recipe cannot be read, the field `problem` of the result says why. No error is raised.
+    """
     # A training in progress may have written a part of the last event.
     events = [event for event in read_events(folder) if "step" in event and "time" in event]
     listed = ListedRun(
@@ -107,7 +110,10 @@ def read_listed_run(folder: Path) -> ListedRun:
 
 
 def _status(events: list[Event]) -> str:
-    """Return why training ended. A later event of a resumed training makes it unfinished again."""
+    """Return why training ended; "not finished" if the last event is not its end.
+
+    A run that is resumed after its end is therefore not finished. Events `note` are ignored.
+    """
     last: Event = next((event for event in reversed(events) if event.get("event") != "note"), {})
     return STATUS.get(str(last.get("reason")), "not finished")
 

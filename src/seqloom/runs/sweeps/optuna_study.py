@@ -16,7 +16,8 @@ STUDY = "optuna.log"
 class OptunaStudy:
     """A study in the folder of a sweep.
 
-    count:     number of trials of the study, with those of earlier commands
+    count:     number of trials of the study, including those of earlier commands. Failed trials do
+               not count.
     minimises: True if lower scores are better
     """
 
@@ -37,7 +38,7 @@ class OptunaStudy:
         )
 
     def trials(self) -> Iterator[SweepTrial]:
-        """Yield the unfinished trials of an interrupted sweep, and then new ones."""
+        """Yield the trials of earlier commands, except failed ones, and then new trials."""
         stored = [
             trial
             for trial in self._study.get_trials(deepcopy=False)
@@ -66,7 +67,7 @@ class OptunaStudy:
             self._study.tell(number, result.best, skip_if_finished=True)
 
     def _make(self, number: int, values: Iterable[object]) -> SweepTrial:
-        """Return the trial of the sweep. Its name starts with the number of the trial in the study."""
+        """Return a trial with these values. Its name starts with `number`."""
         trial = make_trial(self._dimensions, [_format(value) for value in values])
         return replace(trial, name=f"{number:03d}_{trial.name}")
 
@@ -82,5 +83,5 @@ class OptunaStudy:
 
 
 def _format(value: object) -> str:
-    """Return a value as text for --set. Four digits of a number are enough for a setting."""
+    """Return a value as text for --set. A float is rounded to four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -120,7 +120,10 @@ def grid(dimensions: Sequence[Dimension]) -> list[SweepTrial]:
 
 
 def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepTrial:
-    """Return the trial with one value for each dimension. Its name has the values that vary."""
+    """Return the trial with one value for each dimension.
+
+    Its name contains the values of the dimensions that vary between trials.
+    """
     varied = [
         (dimension.key, value)
         for dimension, value in zip(dimensions, values, strict=True)
@@ -133,14 +136,14 @@ def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepT
 
 
 def _short_keys(varied: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield key=value with the last part of each key, or the whole key if that is ambiguous."""
+    """Yield key=value with the last part of each key. Keys with equal last parts stay whole."""
     last_parts = [key.rpartition(".")[2] for key, _ in varied]
     for (key, value), last in zip(varied, last_parts, strict=True):
         yield f"{last if last_parts.count(last) == 1 else key}={value}"
 
 
 def _name(parts: Sequence[str]) -> str:
-    """Return a name for a folder. If it cannot contain all values literally, a digest is added."""
+    """Return a folder name. If it is shortened or characters are replaced, a digest is added."""
     text = "_".join(parts) or "all"
     name = re.sub(r"[^\w.=+-]", "-", text)[:MAX_NAME]
     if name == text:

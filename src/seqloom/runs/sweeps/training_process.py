@@ -58,7 +58,7 @@ class TrialRunner:
 
     recipe:  recipe file, or the name of a bundled recipe
     folder:  folder of the sweep, which contains one run folder per trial
-    threads: number of CPU threads of each training; None: as the environment says
+    threads: number of CPU threads of each training run; None: the environment is not changed
     """
 
     recipe: str
@@ -130,8 +130,12 @@ def run_trials(
 def run_on_ray(
     runner: TrialRunner, address: str, jobs: int | None
 ) -> tuple[Callable[[SweepTrial], TrialResult], int]:
-    """Connect to a Ray cluster. Return a function that trains a trial there, and the number of
-    trials to run at a time: `jobs`, or one per GPU, or one per `threads` cores."""
+    """Connect to a Ray cluster.
+
+    Returns a function that trains a trial on the cluster, and the number of trials to run at once.
+    This number is `jobs`. If `jobs` is None, it is the number of GPUs or, without GPUs, the number
+    of CPU cores divided by the number of threads of a trial.
+    """
     ray: Any = import_optional("ray", "cluster", "--ray")
     threads = runner.threads or 1
     local_cores = None if jobs is None else jobs * threads

@@ -18,9 +18,10 @@ required."""
 
 
 class OutputWarning(str):
-    """A warning about an output: a text, with its kind and the part of the source that it is about.
+    """The text of a warning about an output. A string, like the warnings without a kind.
 
-    It is a string, so that it can be stored and compared like other warnings.
+    kind: kind of the problem
+    part: what the problem is about, for example the number that is missing in the output
     """
 
     kind: ProblemKind
@@ -59,7 +60,7 @@ class Problem:
     """Texts with the same kind of problem.
 
     numbers: the numbers of the texts, counted from 1
-    parts:   how often each part of the sources has the problem
+    parts:   what the problem is about, such as missing numbers, and how often each of them occurs
     """
 
     numbers: list[int] = field(default_factory=list)
@@ -68,7 +69,7 @@ class Problem:
 
 @dataclass
 class InputReport:
-    """Collects what the outputs say about their source texts, for a few messages at the end.
+    """Collects the problems of many outputs, and summarises each kind of problem in one message.
 
     unknown_unit: what an unknown part of a source is: a character or a word
     unit:         what a text is called, for example "line"
@@ -140,7 +141,7 @@ class InputReport:
 
 
 def _visible(part: str) -> str:
-    """Return a part of a text. White space and invisible characters are written as U+0020."""
+    """Return the part, or its code points (U+0020) if it is white space or not printable."""
     if part.isprintable() and not part.isspace():
         return part
     return " ".join(f"U+{ord(character):04X}" for character in part)

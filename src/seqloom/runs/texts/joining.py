@@ -24,12 +24,11 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class WordMaps:
-    """For each word of a segment, the index of the word that contains it in a whole text.
+    """New word indices for a prediction. Each list has one new index per word of a text.
 
-    aligned: words of the source to which `Prediction.alignment` refers
-    source:  words of the source to which `Prediction.source_word_of` refers. They may start with a
-             tag.
-    target:  words of the output
+    aligned: for the source words in `Prediction.alignment`
+    source:  for the source words in `Prediction.source_word_of`. The first of them may be a tag.
+    target:  for the words of the output
     """
 
     aligned: Sequence[int]
@@ -78,11 +77,14 @@ def words_at(text: str, positions: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class OutputSegment:
-    """The output of a segment, and the places of the segment in the source and in the joined text.
+    """The output of a segment, and the positions of its words in the whole texts.
 
-    aligned_at: indices of the words of the segment in the source text
-    source_at:  the same in the text that `Prediction.source_text` contains
-    target_at:  index of the output in the joined text
+    A position is the index of a character.
+
+    aligned_at: position of each word of the segment in the source text without an added tag
+    source_at:  position of each word of the segment, and of its tag, in the source text with the
+                added tag
+    target_at:  position of the output in the joined text
     """
 
     prediction: Prediction

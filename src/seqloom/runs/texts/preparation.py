@@ -199,7 +199,10 @@ class Preparation:
         return ids
 
     def _divide(self, text: str) -> tuple[str, str, str]:
-        """Divide a text into white space, the tag that the model reads first, and the rest."""
+        """Divide a text into leading white space, its tags, and the rest.
+
+        If `tag` is given, it takes the place of the tags, and the rest is the whole text.
+        """
         if self.tag is not None:
             return "", f"{self.tag} ", text
         return divide_at_tags(self.task, text)

@@ -15,8 +15,8 @@ def insert_missing_spans(
     A span is inserted after the output words that are aligned with the source word before it, or
     before those that are aligned with the source word after it. For a span that is attached to the
     word after it, such as an opening tag, the word after it is tried first. If neither word is
-    aligned, the span has as many words before it, relative to the length of the text, as in the
-    source.
+    aligned, the position is proportional: a span in the middle of the source is inserted in the
+    middle of the output.
 
     Returns the new text, and for each word of the output its index in the new text.
 
@@ -44,9 +44,13 @@ def insert_missing_spans(
 def _aligned_place(
     links: Sequence[tuple[int, int]], words_before: int, next_first: bool
 ) -> int | None:
-    """Return the number of output words before a span, from the alignment; None if unknown.
+    """Return the number of output words before a span, from the alignment.
 
-    next_first: True if the word after the span decides, if it is aligned
+    Returns None if neither the source word before the span nor the one after it is aligned.
+
+    words_before: number of source words before the span
+    next_first:   if both words are aligned: True to use the word after the span, False to use the
+                  word before it
     """
     before = [target for source, target in links if source == words_before - 1]
     after = [target for source, target in links if source == words_before]

@@ -52,8 +52,8 @@ def required_phrases(
 ) -> tuple[RequiredPhrase, ...]:
     """Return the phrases that a glossary requires in the output for a text.
 
-    They are written as the tokenizer writes them, for example in lower case, if it can express
-    them.
+    If the tokenizer can encode a phrase, the phrase is returned as the tokenizer decodes it, for
+    example in lower case.
 
     tag: the tag that the model reads in front of the text; or ""
     """
@@ -72,7 +72,7 @@ def required_phrases(
 
 
 def phrase_tokens(phrase: str, tokenizer: Tokenizer) -> tuple[int, ...] | None:
-    """Return the tokens of a phrase; None if the tokenizer cannot express it."""
+    """Return the tokens of a phrase; None if the tokenizer cannot encode it."""
     tokens = tokenizer.encode(phrase)
     is_known = {PAD, START, END, UNKNOWN}.isdisjoint(tokens)
     return tuple(tokens) if is_known and _round_trip(phrase, tokenizer) else None
@@ -91,9 +91,9 @@ def required_counts(one: ModelInput) -> Counter[str]:
 class PhraseForcer:
     """Searches again for outputs that lack a required phrase or contain it too often.
 
-    search:   the search of the request
+    search:   repeats the search of the request for changed inputs
     attend:   returns the attention weights of an output
-    complete: completes outputs
+    complete: completes the prefix of each input with greedy search
     """
 
     task: TokenTask
@@ -153,9 +153,11 @@ class PhraseForcer:
         return self.tokenizer.decode(tokens[one.hidden_prefix :])
 
     def _excess(self, one: ModelInput, tokens: tuple[int, ...]) -> list[tuple[int, ModelInput]]:
-        """Return the first occurrence of a phrase that is not required, as a correction.
+        """Return a correction that removes the first surplus occurrence of a phrase.
 
-        A correction is a position and the input that changes the output at this position.
+        An occurrence is surplus if the output already contains the phrase as often as required. A
+        correction is a position and the input that changes the output at this position. The list
+        is empty if there is no surplus occurrence or if it cannot be avoided.
         """
         remaining = required_counts(one)
         ends = [len(self._decode(one, tokens[:count])) for count in range(len(tokens) + 1)]
@@ -178,7 +180,7 @@ class PhraseForcer:
     def _missing(
         self, one: ModelInput, tokens: tuple[int, ...], limit: int
     ) -> list[tuple[int, ModelInput]]:
-        """Return the best position of each phrase that is missing, as corrections."""
+        """Return a correction for each missing phrase. It inserts the phrase where it fits best."""
         required = required_counts(one)
         missing = required - count_phrases(self._decode(one, tokens), required)
         if not missing:

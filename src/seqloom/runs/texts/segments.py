@@ -82,7 +82,7 @@ class PreparedTexts:
 
     @property
     def longest_inputs(self) -> list[ModelInput]:
-        """For each text, its longest input. An input without tokens if a text has none."""
+        """The longest input of each text; an empty input if a text has nothing to translate."""
         empty = ModelInput((), ())
         return [
             max([each.input or empty for each in text.segments] or [empty], key=input_tokens)
@@ -90,10 +90,9 @@ class PreparedTexts:
         ]
 
     def repeat(self, outputs: Outputs) -> SearchInputs:
-        """Return new inputs for the segments whose protected spans were lost in translation.
+        """Return inputs without protected spans for the segments to translate again.
 
-        These are the segments with an output that lacks one of their spans. The new inputs do not
-        contain the spans.
+        These are the segments with an output that lacks one of their protected spans.
 
         outputs: the outputs of `search_inputs`
         """
@@ -160,7 +159,9 @@ class PreparedTexts:
         ]
 
     def best_outputs(self, outputs: Sequence[SegmentOutputs]) -> list[SegmentedText]:
-        """Return the best output of each segment, as the segments of a text to translate again.
+        """Return the texts for the next translation, if these outputs are in a pivot language.
+
+        Each segment of such a text is the best output of a segment.
 
         outputs: the result of `segment_outputs`
         """
@@ -208,7 +209,7 @@ def _copy(segment: PreparedSegment, task: TokenTask) -> Prediction:
 def _complete(
     task: TokenTask, segment: PreparedSegment, output: Prediction, repeated: Prediction | None
 ) -> Prediction:
-    """Return the output of a segment with the protected spans and the warnings about it.
+    """Return the output of a segment with its protected spans, and add warnings to it.
 
     repeated: the output for the segment without its inner spans; None if it is not needed
     """
@@ -247,7 +248,7 @@ def _complete(
 
 
 def phrase_warnings(task: TokenTask, segment: PreparedSegment, text: str) -> list[OutputWarning]:
-    """Return a warning for each glossary phrase that an output does not contain as often as required.
+    """Return a warning for each glossary phrase that an output contains too rarely or too often.
 
     text: the output of the segment, with its protected spans
     """
@@ -287,11 +288,14 @@ def _map_to_segment(
     positions: Sequence[int],
     targets: Sequence[int],
 ) -> Prediction:
-    """Change the word indices of an output from the model's texts to those of the segment.
+    """Change the word indices of an output, so that they count the words of protected spans.
+
+    The model has read and generated texts without some of the protected spans.
 
     text:      the output with its protected spans
-    positions: for each character of the core that the model has read, its index in the core
-    targets:   for each word that the model has generated, its index in `text` without `leading`
+    positions: for each character that the model has read, its index in the core
+    targets:   for each word that the model has generated, the index of its first character in
+               `text` without `leading`
     """
     protected = segment.protected
     visible_tag = "" if segment.unread else segment.written_tag

@@ -55,11 +55,14 @@ def _numbers(values: dict[str, Any], prefix: str) -> dict[str, float]:
 def _read_events(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
     """Yield the events of complete lines.
 
-    A training that resumes removes the events after its checkpoint and repeats them with the same
-    values. Reading then continues at the new end of the file.
+    A resumed training run first removes the events after its checkpoint from the file. It then
+    appends them again, with the same values. Reading continues at the shortened end of the file,
+    so these events may be yielded twice.
     """
     if not path.is_file():
-        raise NotFoundError(f"{path}: there is no event log. Give a run folder that was trained.")
+        raise NotFoundError(
+            f"{path}: there is no event log. Give a run folder that `seqloom train` wrote."
+        )
     offset = 0
     while True:
         offset = min(offset, path.stat().st_size)

@@ -92,7 +92,7 @@ class MlflowTracker:
 
 
 class WandbTracker:
-    """Writes a Weights & Biases run. It is stored offline unless WANDB_MODE says otherwise."""
+    """Writes a Weights & Biases run. It is stored offline unless WANDB_MODE is set."""
 
     def __init__(self, recipe: dict[str, Any], name: str, folder: Path) -> None:
         wandb: Any = import_optional("wandb", "wandb", "--to wandb")

@@ -170,7 +170,7 @@ async def _translate_html(
 
 
 def _visible_text(html: str) -> str:
-    """Return the text between the tags; the whole text if there is none."""
+    """Return the text between the tags; all of `html` if there is no text between tags."""
     return " ".join(sources(html_parts(html))) or html
 
 

@@ -90,7 +90,7 @@ async def translate(
 
 
 def output_warnings(run: Run, predictions: Outputs) -> list[str]:
-    """Return warnings about unknown characters, inserted parts and missing numbers."""
+    """Return warnings about the best outputs, such as unknown characters or missing numbers."""
     tokenizer = run.task.source_tokenizer
     assert tokenizer is not None
     return report_messages([best for best, *_ in predictions], tokenizer.unknown_unit, "text")
@@ -105,7 +105,9 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
     if request.prefix is not None:
         limits.check_texts("prefix", [request.prefix])
         if len(request.texts) > 1 or request.split:
-            raise invalid_field("prefix", "needs a single text; omit split, or set it to false")
+            raise invalid_field(
+                "prefix", "needs a single text that is not split; send one text, and omit split"
+            )
     if request.glossary is not None:
         limits.check_glossary("glossary", request.glossary)
 
@@ -231,7 +233,10 @@ async def repeat_segments(
     decoding: DecodingConfig,
     options: PredictionOptions,
 ) -> Outputs:
-    """Translate the segments again whose outputs lack a protected span, without these spans."""
+    """Translate the segments again whose outputs lack a protected span.
+
+    The protected spans are removed from these segments first.
+    """
     second = prepared.repeat(outputs)
     return await loaded.search(
         second.inputs,

@@ -19,7 +19,8 @@ class HttpOptions:
 
     hosts:           host names that requests may use besides IP addresses and localhost; "*" for any
     origins:         origins whose pages may send requests, such as https://example.org; "*" for any
-    frame_ancestors: origins whose pages may show the page in a frame; "'self'" for the own origin
+    frame_ancestors: origins whose pages may show this server's page in a frame; "'self'" for this
+                     server
     root_path:       path under which a proxy makes the server available, such as "/mt"; "" for none
     """
 

@@ -39,7 +39,7 @@ CONTENT_SECURITY_POLICY = (
 def security_headers(frame_ancestors: Sequence[str]) -> list[tuple[bytes, bytes]]:
     """Return the headers that every response has.
 
-    frame_ancestors: origins whose pages may show the page in a frame
+    frame_ancestors: origins whose pages may show this server's page in a frame
     """
     policy = CONTENT_SECURITY_POLICY + (" ".join(frame_ancestors) or "'none'")
     headers = {"Content-Security-Policy": policy, **HEADERS}
@@ -58,7 +58,8 @@ class RequestMiddleware:
     admission:    decides which requests are rejected. The middleware rejects them before the
                   application parses them. This leaves more time for the admitted requests.
     model_routes: the routes that need admission, by path
-    options:      accepted host names and origins, and the pages that may show the page in a frame
+    options:      accepted host names and origins, and the origins whose pages may show the page of
+                  this server in a frame
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class Supervisor:
         self._was_ready = False
 
     def run(self) -> int:
-        """Run the workers. Return the exit code: 0, or that of a worker that could not start."""
+        """Run the workers. Return the exit code: not 0 if a worker ended before all were ready."""
         for number in STOP_SIGNALS:
             signal.signal(number, self._stop)
         for index in range(self._count):
@@ -85,8 +85,11 @@ class Supervisor:
         self._workers[index] = _ServerWorker(process, ready)
 
     def _handle_end(self, index: int, worker: _ServerWorker) -> int:
-        """Replace a worker that ended. Return the exit code of the server: not 0 if no worker can
-        start, so that all workers are stopped."""
+        """Replace a worker that ended, and return 0.
+
+        If it ended before all workers were ready, stop the other workers instead, and return an
+        exit code other than 0.
+        """
         worker.process.join()
         code = worker.process.exitcode or 0
         del self._workers[index]

@@ -1,7 +1,7 @@
 """SRT subtitles: translates the text of each cue. Numbers, times and tags are kept.
 
-SRT has no way to escape characters. So `srt_text` removes the characters <, >, { and }, which mark
-tags, and dashes at the start from translations.
+SRT has no way to escape characters. So `srt_text` removes from translations the characters <, >, {
+and }, which mark tags, and dashes at the start, which mark dialogues.
 """
 
 import re
@@ -64,7 +64,7 @@ def _text_parts(lines: list[str]) -> Iterator[Part]:
 
 
 def srt_text(text: str) -> str:
-    """Return a translation without the characters that have a meaning in SRT."""
+    """Return a translation without the characters that are markup in SRT."""
     return re.sub(r"[<>{}]", "", text).lstrip("-–— ")
 
 

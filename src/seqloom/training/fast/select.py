@@ -76,8 +76,8 @@ def choose_precision(
     """Choose the precision of training.
 
     With `training.precision = "auto"`, training uses bf16 on a GPU that supports it and on a CPU
-    that is faster with it. A model that predicts vectors then uses fp32, because bf16 has only 8
-    significant bits.
+    that is faster with it, otherwise fp32. A model that predicts vectors is always trained in fp32
+    with "auto", because bf16 has only 8 significant bits.
     """
     if settings.precision != "auto":
         return settings.precision

@@ -32,7 +32,7 @@ START_DIGEST = "start"
 
 @dataclass(frozen=True)
 class NewRows:
-    """The ids of the tokens that the new tags copy, in the source and the target vocabulary."""
+    """For each new tag, the id of the token whose embedding it copies, in both vocabularies."""
 
     source: tuple[int, ...] = ()
     target: tuple[int, ...] = ()
@@ -78,7 +78,10 @@ class Start:
         }
 
     def _extend(self, name: str, tensor: Tensor, shape: torch.Size, copies: bool) -> Tensor:
-        """Append the rows of the new tags to a tensor with one row per token."""
+        """Append the rows of the new tags to a tensor with one row per token.
+
+        copies: True if the new rows are copies of the rows `new_rows`, False if they are zero
+        """
         rows = self.new_rows.source if name.startswith("encoder.") else self.new_rows.target
         if tensor.shape == shape or not rows:
             return tensor

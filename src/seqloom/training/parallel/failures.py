@@ -19,7 +19,7 @@ SECONDS_TO_REPORT = 3.0
 def report_failures(world: World) -> Iterator[None]:
     """A context in which an error is reported by exactly one rank. The other ranks raise PeerError.
 
-    If a rank is dead or does not answer within the time limit, the error names it.
+    If a rank is dead or does not answer within the time limit, the error names this rank.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> Seql
 
 
 def _error_of_other_ranks(world: World, store: Store, error: RuntimeError) -> SeqloomError:
-    """Explain a failed collective operation by the ranks that do not take part in it."""
+    """Return the error for a failed collective operation. It names the ranks that do not answer."""
     ranks = range(world.size)
     try:
         store.set(_waiting_key(world.rank), "")

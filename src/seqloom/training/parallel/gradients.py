@@ -76,7 +76,7 @@ class SingleModel:
 
 
 class LossModule(nn.Module):
-    """A module whose `forward` computes a loss. DDP and FSDP act at the start and end of it."""
+    """A module whose `forward` computes a loss, because DDP and FSDP run code around `forward`."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -89,10 +89,10 @@ class LossModule(nn.Module):
 class Replicas:
     """The whole model on every rank. Gradients are summed by DistributedDataParallel.
 
-    The first step works without DDP and shows whether the loss uses all parameters. DDP needs to
-    know that.
+    The first step runs without DDP. It shows whether the loss depends on all parameters, which the
+    constructor of DDP needs to know.
 
-    may_vary: True if other steps may use other parameters
+    may_vary: True if the loss of a later step may depend on other parameters than the first
     """
 
     is_sharded = False

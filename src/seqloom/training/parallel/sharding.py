@@ -92,8 +92,8 @@ def copy_whole_weights(source: nn.Module, target: nn.Module) -> None:
 def shard_like(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Divide tensors among the ranks in the same way as the weights that they belong to.
 
-    tensors: all values of each tensor. Its name is the name of a weight, alone or beside other words
-             that are separated by ":". Tensors with another shape than their weight stay whole
+    tensors: whole tensors by name. A name contains the name of a weight, as in "decoder.weight" or
+             "decoder.weight:exp_avg". Tensors with another shape than their weight stay whole
     """
     weights = dict(model.named_parameters())
     return {name: _shard(tensor, _weight(weights, name)) for name, tensor in tensors.items()}

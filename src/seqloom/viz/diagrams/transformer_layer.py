@@ -103,7 +103,8 @@ def _draw_sublayer(
     """Draw a sublayer below the box that uses its output. Return the y of its lower end.
 
     place:  left edge, upper end and width of the sublayer
-    is_top: True for the last sublayer. Lines of the other sublayers end at a fork, without a head
+    is_top: True for the last sublayer, whose output line ends with an arrowhead. The output line of
+            another sublayer has none, because it ends where the input of the next one forks
     """
     left, y, width = place
     centre = left + width / 2

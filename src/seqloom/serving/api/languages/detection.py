@@ -26,7 +26,8 @@ class DetectedLanguage(BaseModel):
 async def detect_languages(service: Service, texts: list[str]) -> list[list[DetectedLanguage]]:
     """Return the possible languages of each text, likeliest first.
 
-    These are the source languages of the service, even if the labelling run knows others.
+    Only source languages of the service are returned. Other labels of the labelling run are left
+    out.
     """
     detector = _find_detector(service)
     if detector is None:

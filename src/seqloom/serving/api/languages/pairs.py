@@ -103,7 +103,7 @@ def _primary_subtag(language: str) -> str:
 
 
 def _common_suffix(names: FileNames) -> str:
-    """Return the suffix of the files, without compression; "" if they have different suffixes."""
+    """Return the `_file_suffix` that all files have; "" if they have different suffixes."""
     suffixes = {_file_suffix(name) for name in list_file_names(names)}
     return suffixes.pop() if len(suffixes) == 1 else ""
 

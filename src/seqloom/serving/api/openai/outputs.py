@@ -12,9 +12,10 @@ INCOMPLETE = "\ufffd"
 
 
 class IncrementalText:
-    """The text that each further token adds to a prompt.
+    """Computes the text that each generated token adds to the text so far.
 
     decode: converts tokens to text
+    prefix: tokens of the prompt
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str], prefix: Sequence[int]) -> None:
@@ -31,11 +32,11 @@ class IncrementalText:
         return self._replace_text(text)
 
     def flush(self) -> str:
-        """Return the rest of the text. No token follows."""
+        """Return the rest of the text. Call this after the last token."""
         return self._replace_text(self._decode(self._tokens))
 
     def _replace_text(self, text: str) -> str:
-        """Return the part of the text that differs from the previous text."""
+        """Store the new text. Return its part after the common prefix with the previous text."""
         pairs = enumerate(zip(self._text, text, strict=False))
         shorter = min(len(self._text), len(text))
         start = next((index for index, (old, new) in pairs if old != new), shorter)
@@ -57,7 +58,7 @@ class StopFilter:
         self.stopped = False
 
     def feed(self, text: str) -> str:
-        """Return the part of the text so far that is certain and was not returned before."""
+        """Append a text. Return the text that can be sent now, because no stop text contains it."""
         certain = ""
         for character in text:
             if self.stopped:
@@ -75,12 +76,12 @@ class StopFilter:
         return certain
 
     def flush(self) -> str:
-        """Return the text that was held back. The text has ended."""
+        """Return the text that was held back. Call this at the end of the output."""
         held, self._held = self._held, ""
         return held
 
     def _possible_start(self) -> int:
-        """Return the length of the longest end of the text with which a stop text begins."""
+        """Return the length of the longest suffix of the text that is the start of a stop text."""
         return max(
             (
                 length
