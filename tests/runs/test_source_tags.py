@@ -1,11 +1,19 @@
 """Texts without a tag, for runs whose task is chosen by a tag in the text."""
 
+import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from seqloom.config.schema.task import TranslationConfig
+from seqloom.config.schema.text import Normalization
 from seqloom.runs.run import load
 from seqloom.runs.source_tags import SourceTags
+from seqloom.runs.texts.preparation import divide_at_tags
+from seqloom.tasks.build import build_task
+from seqloom.text.preprocessing import Preprocessing, Tags
+from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
 from tagged_runs import ADVICE, CASE, train_tagged_run
 from tiny_runs import LANGUAGE_MODEL, tiny_config
 
@@ -50,3 +58,21 @@ def test_predictions_without_a_tag_have_a_warning(tmp_path: Path) -> None:
     assert untagged.to_json()["warnings"] == untagged.warnings
     for output in run.translate_n_best(["ab"], 2)[0]:
         assert output.warnings == untagged.warnings
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+@pytest.mark.parametrize("normalization", ["none", "nfc", "nfkc"])
+@pytest.mark.parametrize("tag", ["<2de>", "<2é>", ""])
+def test_a_text_is_divided_at_its_tags_in_every_unicode_form(
+    form: Literal["NFC", "NFD", "NFKC", "NFKD"], normalization: Normalization, tag: str
+) -> None:
+    names = ["<2de>", "<2é>"]
+    tokenizer = CharacterTokenizer.train(["ab"], Preprocessing(tags=Tags(names, normalization)))
+    task = build_task(TranslationConfig(), tokenizer, tokenizer)
+    core = unicodedata.normalize(form, "Café crème ﬁn")
+    written = unicodedata.normalize(form, tag)
+    is_found = bool(tag) and (written == tag or normalization != "none")
+    text = f" {written} {core}" if tag else f" {core}"
+    space, tags, rest = divide_at_tags(task, text)
+    assert space + tags + rest == text
+    assert rest == (core if is_found else text.lstrip())

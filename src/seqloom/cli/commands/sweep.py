@@ -138,7 +138,8 @@ def _train(
     for result in run_trials(run, planned, jobs or 1):
         if study is not None:
             study.tell(result)
-        score_text = "failed" if result.error else f"{result.best:.4g}" if result.best else "-"
+        best = "-" if result.best is None else f"{result.best:.4g}"
+        score_text = "failed" if result.error else best
         print_message(f"{result.trial.name}: {score_text}")
         results.append(result)
     return best_first(results)

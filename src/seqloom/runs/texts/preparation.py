@@ -228,10 +228,16 @@ def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
     names = list(task.target_tokenizer.preprocessing.tags.names)
     if task.source_tokenizer is not None:
         names += task.source_tokenizer.preprocessing.tags.names
-    tags, after = Tags(names, task.target_tokenizer.preprocessing.normalization), rest
-    while (found := tags.first(after))[0]:
-        after = found[1]
+    tags = Tags(names, task.target_tokenizer.preprocessing.normalization)
+    after = rest
+    while name := tags.first(after)[0]:
+        after = after[_length_before_normalisation(after, name, tags) :].lstrip()
     return space, rest[: len(rest) - len(after)], after
+
+
+def _length_before_normalisation(text: str, name: str, tags: Tags) -> int:
+    """Return how many characters at the start of `text` the tag `name` takes."""
+    return next(end for end in range(1, len(text) + 1) if tags.first(text[:end])[0] == name)
 
 
 def unknown_parts(task: TokenTask, text: str) -> tuple[str, ...]:
