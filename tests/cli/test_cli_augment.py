@@ -69,7 +69,7 @@ def test_interrupted_command_continues(reverse: Path, tmp_path: Path) -> None:
     ("options", "code", "message"),
     [
         (("--side", "source", "--tag", "<BT>"), 2, "--tag marks synthetic sources"),
-        (("--tag", "<B T>"), 2, "a tag has no white space"),
+        (("--tag", "<B T>"), 2, "a tag must not contain white space"),
         (("--max-ratio", "0.5"), 2, "--max-ratio"),
         (("--to", "fr"), 78, "fr"),
     ],

@@ -139,4 +139,4 @@ def test_config_prints_the_json_schema_of_recipes() -> None:
     assert result.exit_code == 0
     assert json.loads(result.stdout)["title"] == "seqloom recipe"
     assert "Give a recipe, or --schema." in run_cli("config").error
-    assert "Remove the rest." in run_cli("config", "demo", "--schema").error
+    assert "Remove RECIPE and --set." in run_cli("config", "demo", "--schema").error

@@ -60,10 +60,10 @@ def test_existing_file_is_kept_without_overwrite(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("input", "different input files"),
-        ("run", "different runs"),
-        ("--scores", "different --scores"),
-        ("--beam=2", "different --beam"),
+        ("input", "differ in input files"),
+        ("run", "differ in runs"),
+        ("--scores", "differ in --scores"),
+        ("--beam=2", "differ in --beam"),
         ("partial", "has fewer bytes than"),
         ("record", "progress.json is missing"),
         ("stdin", "a translation of standard input cannot be continued"),

@@ -121,7 +121,9 @@ def test_attention_of_an_extension_can_be_inspected_and_explained(run: Path) -> 
     [scores] = [part for part in explain(loaded, "abc", 1).parts if part.name == "scores"]
     assert scores.formula == "e = Cosine(q, k)"
     assert MODULE in scores.note
-    with pytest.raises(ConfigError, match="BagOfWords is outside seqloom, so its embedding is not"):
+    with pytest.raises(
+        ConfigError, match="BagOfWords is defined outside seqloom, so its embedding"
+    ):
         trace_gradients(loaded, "abc")
 
 

@@ -1,16 +1,16 @@
 """Analysis of trained models: decoder steps, searches, gradients, errors and comparisons.
 
 explain/            every value of one decoder step, with its formula
-gradients           gradient norms at every step of a sentence
-gradient_flow       the complete gradients at every step, for any model and batch
+gradients           gradient norms at the inputs of every step, for one or many sentences
+gradient_flow       the gradient vectors at the inputs of every step, for any model and batch
 loss_gradient_norms gradient norms at hidden states, inside attention and at the weights
+loss_gradients      the gradient vectors at these places, for any model and batch
+forward_record      the forward pass that records hidden states and attention for loss_gradients
 forward_trace       hidden states, attention weights and probabilities of a recurrent model
 lookup              exact, nearest and soft lookup in a table of keys and values
-loss_gradients      the complete gradients at these places, for any model and batch
-forward_record      the forward pass that records hidden states and attention for loss_gradients
 error_propagation   the effect of the first wrong token on the rest of an output
 search_inspection   traces a search, lists alternative tokens, replaces a token
-search_example      traces a search on a small built-in decoder, the example of the lecture
+search_example      traces a search on a small built-in decoder, an example from a lecture
 comparison          compares two runs on the same sentences
 attention           checks whether a run has attention over source tokens
 """

@@ -107,8 +107,8 @@ def _check_model(model: Model) -> None:
     for part in (model.encoder, model.decoder):
         if part is not None and type(part).__module__.partition(".")[0] != "seqloom":
             raise ConfigError(
-                f"{type(part).__name__} is outside seqloom, so its embedding is not known; measure "
-                "gradients of a run with built-in encoder and decoder"
+                f"{type(part).__name__} is defined outside seqloom, so its embedding is not known; "
+                "measure gradients of a run with built-in encoder and decoder"
             )
 
 

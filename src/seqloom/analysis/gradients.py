@@ -96,6 +96,7 @@ def trace_gradients(
 ) -> GradientTrace:
     """Differentiate the loss of a target text and return the gradient norms.
 
+    text:     source text. For a language model: the text to complete; not used if `target` is given
     target:   target text. Default: the output that the search returns.
     step:     differentiate only the loss of this prediction, counted from 1. Default: the
               losses of all predictions.
@@ -159,7 +160,7 @@ def _trace_batch(
 def training_batch(run: Run, texts: Sequence[str], outputs: Sequence[Prediction]) -> Batch:
     """Build a training batch with the texts as sources and the outputs as targets.
 
-    texts: source texts; empty strings for a language model; paths of image files for captions
+    texts: source texts; for captions, paths of image files. Not used for a language model
     """
 
     def pad(rows: Sequence[Sequence[int]]) -> Padded:

@@ -186,7 +186,7 @@ def trace_loss_gradients(
 ) -> LossGradientTrace:
     """Differentiate the training loss of a target text at states, attention and weights.
 
-    text:     source text; for a language model, an empty string
+    text:     source text. For a language model: the text to complete; not used if `target` is given
     target:   target text. Default: the output that the search returns.
     step:     differentiate only the loss of this prediction, counted from 1. Default: the
               losses of all predictions.

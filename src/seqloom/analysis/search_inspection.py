@@ -310,7 +310,10 @@ def traceable_search(decoding: DecodingConfig) -> SearchConfig:
 
 
 def default_n_best(decoding: SearchConfig) -> int:
-    """Return the number of outputs that `SearchInspection.search` returns by default."""
+    """Return the number of outputs that `SearchInspection.search` returns by default.
+
+    This is the beam width, the number of samples, 1 for greedy search, or `EXHAUSTIVE_OUTPUTS`.
+    """
     match decoding:
         case BeamConfig(width=width):
             return width

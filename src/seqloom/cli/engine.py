@@ -23,7 +23,8 @@ def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfi
 
     The note says which engine was chosen and why. There is no note if the user chose torch, or if
     torch was chosen because the model is not a Transformer: users expect torch in these cases.
-    Compiling takes long and serves single texts only, so it starts when a single text is decoded.
+    The compiled engine is not compiled here. Compilation takes long and is used only for single
+    texts, so it starts when a single text is decoded.
     """
     from seqloom.runs.engine.select import EngineChoice
 

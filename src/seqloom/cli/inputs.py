@@ -40,7 +40,10 @@ def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
 
 
 def skip_lines(portions: Iterator[list[str]], count: int) -> Iterator[list[str]]:
-    """Return the portions after the first `count` lines, which are complete portions."""
+    """Skip the first `count` lines and return the remaining portions.
+
+    The skipped lines must be whole portions.
+    """
     while count > 0:
         count -= len(next(portions))
     return portions

@@ -66,15 +66,15 @@ def load_run(folders: Sequence[Path], settings: Sequence[str] | None) -> tuple[R
 def split_model_settings(settings: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """Split the values of --set into those of the section `model` and those of other sections.
 
-    A trained model allows only changes that fit its weights. Raises one ConfigError that lists all
-    other settings of the model.
+    Only some settings of a trained model can be changed, because the others would not fit its
+    weights. Raises one ConfigError that lists all settings that cannot be changed.
     """
     of_model = [each for each in settings or () if _section(each) == "model"]
     rejected = [each for each in of_model if not MODEL_SETTINGS.fullmatch(_key(each))]
     if rejected:
         listed = "\n".join(f"--set {each}: the model is already trained" for each in rejected)
         raise ConfigError(
-            f"{listed}. Of the model, only settings that fit the trained weights can be changed: "
+            f"{listed}. Only model settings that fit the trained weights can be changed: "
             "attention.selection, attention.tolerance, attention.score.scale and "
             "attention.score.gamma of model.encoder and model.decoder, for example model.decoder.attention.selection=argmax."
         )

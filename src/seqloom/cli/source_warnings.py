@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SourceWarnings:
-    """Collects what the outputs say about their input lines, for a few warnings at the end."""
+    """Collects the warnings of all outputs, and prints a summary of them at the end."""
 
     def __init__(self, run: Run, first_line: int = 0) -> None:
         """`first_line` is the number of input lines before the first output that is added."""

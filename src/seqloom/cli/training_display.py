@@ -267,9 +267,9 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
 
 
 def _general_lines(summary: Summary) -> list[str]:
-    """Return a line that compares the general score before training with that of the best weights.
+    """Return a line with the score on `data.general` before training and with the best weights.
 
-    The list is empty if there is no general dev set.
+    The list is empty if the recipe has no `data.general`.
     """
     before, best = summary.general_before, summary.general_best
     if not before or not best:

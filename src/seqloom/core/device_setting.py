@@ -1,4 +1,4 @@
-"""The device setting of the process, which needs no torch."""
+"""The environment variable that selects the device. This module does not import torch."""
 
 DEVICE_VARIABLE = "SEQLOOM_DEVICE"
 """Environment variable that selects the device of models: "cpu", "cuda" or "cuda:1". If it is not

@@ -37,7 +37,7 @@ def restarts() -> int:
 def job_name() -> str | None:
     """Return a name of the job that stays the same when torchrun restarts it.
 
-    This is the job id of torchrun or, without one, the number of torchrun's process. Returns None
+    This is the job id of torchrun or, if there is none, the process id of torchrun. Returns None
     if torchrun did not start this process.
     """
     job = os.environ.get("TORCHELASTIC_RUN_ID")

@@ -52,7 +52,7 @@ class NewRecipe:
 
     @property
     def shown_pairs(self) -> str:
-        """The number of pairs in words: "1,234 pairs"."""
+        """The number of pairs as text: "1,234 pairs"."""
         if self.pairs >= MAX_COUNTED:
             return f"more than {MAX_COUNTED - 1:,} pairs"
         return f"{self.pairs:,} pairs"
@@ -119,7 +119,10 @@ def _sample(path: Path) -> list[str]:
 
 
 def _text_keys(path: Path, lines: Sequence[str]) -> list[str]:
-    """Return the keys of the first JSON object whose values are texts or lists of texts."""
+    """Return the keys of the JSON object in the first line that have a string or a list as value.
+
+    If the object contains an object "translation", return the keys of the latter.
+    """
     try:
         record = json.loads(lines[0]) if lines else {}
     except ValueError as error:
@@ -136,7 +139,11 @@ def _text_keys(path: Path, lines: Sequence[str]) -> list[str]:
 def _choose_names(
     path: Path, what: str, names: Sequence[str], source: str | None, target: str | None
 ) -> tuple[str, str]:
-    """Return the names of source and target: those given, usual names, or the only two names."""
+    """Return the names of source and target.
+
+    These are the given names if the file has them, else names of COMMON_NAMES, else the names of
+    the file if it has exactly two. `what` is "columns" or "keys".
+    """
     given = [] if source is None or target is None else [(source, target)]
     for pair in (*given, *COMMON_NAMES):
         if set(pair) <= set(names):
@@ -154,7 +161,7 @@ def _names(chosen: tuple[str, str]) -> dict[str, str]:
 
 
 def held_out_fraction(pairs: int) -> float:
-    """Return the share of the pairs for the dev split, and for the test split."""
+    """Return the share of the pairs to hold out for each of the two splits dev and test."""
     if pairs < SMALL_FILE:
         return SMALL_FILE_FRACTION
     return float(f"{min(MAX_FRACTION, HELD_OUT_PAIRS / pairs):.2g}")

@@ -108,8 +108,8 @@ def explain_step(
     """
     if type(decoder).__module__.partition(".")[0] != "seqloom":
         raise ConfigError(
-            f"cannot explain the decoder {type(decoder).__name__}: it is outside seqloom, so its "
-            "formulas are not known; explain a run with a recurrent or Transformer decoder"
+            f"cannot explain the decoder {type(decoder).__name__}: it is defined outside seqloom, "
+            "so its formulas are not known; explain a run with a recurrent or Transformer decoder"
         )
     layer, head = select_head(decoder, focus or HeadSelection())
     tokens = torch.tensor([list(inputs)], device=memory.mask.device)  # (1, t)

@@ -34,7 +34,7 @@ class TracedValue:
     def to_json(self) -> dict[str, Any]:
         """Convert to plain Python objects, for JSON.
 
-        The key of `section` is "chapter".
+        The JSON object stores `section` under the key "chapter".
         """
         return {
             "chapter": self.section,

@@ -96,10 +96,10 @@ class _RecurrentStep:
     def _attend(self, state: Tensor, symbol: str) -> Tensor:
         """Trace attention with the state (1, C) as its query.
 
-        Returns the state with which the step continues. If the decoder's `context_uses` contains
-        "state", the context vector replaces the hidden vector in the returned state. The context
-        vector is then projected if its width is not that of the decoder. In all other cases the
-        state is returned unchanged. C is the width of a state.
+        Returns the state (1, C) with which the step continues; C is the width of a state. If the
+        decoder's `context_uses` contains "state", the context vector replaces the hidden vector
+        in this state. If the context vector has another width than the hidden vector, it is
+        projected first. If `context_uses` does not contain "state", the state does not change.
         """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None

@@ -22,7 +22,7 @@ from seqloom.cli.process.resumable_output import (
 
 
 class TextSide(StrEnum):
-    """The side of the new pairs that the given text is."""
+    """The side of the new pairs on which the given text is placed."""
 
     target = "target"
     source = "source"
@@ -46,9 +46,9 @@ def augment(
     side: Annotated[
         TextSide,
         typer.Option(
-            help="Side of the pairs that the text is. target: back-translation, with a run that "
-            "translates in the opposite direction. source: the run's own translations become "
-            "targets (self-training, distillation)."
+            help="Side of the pairs on which the given text is placed. target: the translations "
+            "become sources (back-translation), so the run must translate in the opposite "
+            "direction. source: the translations become targets (self-training, distillation)."
         ),
     ] = TextSide.target,
     tag: Annotated[
@@ -84,19 +84,19 @@ def augment(
     overwrite: Annotated[
         bool,
         typer.Option(
-            "--overwrite", help="Replace an existing file, and start an unfinished one again."
+            "--overwrite", help="Replace an existing file, and discard an unfinished one."
         ),
     ] = False,
 ) -> None:
     """Make training pairs from text in one language, for example by back-translation.
 
-    Each line is translated. The line and its translation are a row of the output. Blank lines, and
-    lines whose translation is empty, truncated, a copy or of a very different length are left out.
+    Translates each line, and writes the line and its translation as one row. Leaves out blank
+    lines, and lines whose translation is empty, truncated, a copy, or much longer or shorter.
     """
     if tag and side is TextSide.source:
         raise typer.BadParameter("--tag marks synthetic sources, so it requires --side target.")
     if any(character.isspace() for character in tag):
-        raise typer.BadParameter(f"--tag {tag!r}: a tag has no white space.")
+        raise typer.BadParameter(f"--tag {tag!r}: a tag must not contain white space.")
 
     set_interruption_message(
         lambda: f"Interrupted before the first pair. To repeat it, run: {current_command()}"

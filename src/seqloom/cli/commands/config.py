@@ -41,7 +41,9 @@ def config(
         from seqloom.config.loading.json_schema import recipe_schema
 
         if recipe is not None or settings:
-            raise typer.BadParameter("--schema prints the schema of all recipes. Remove the rest.")
+            raise typer.BadParameter(
+                "--schema prints the schema of all recipes. Remove RECIPE and --set."
+            )
         print_json(recipe_schema(), indent=1)
         return
     if recipe is None:

@@ -42,7 +42,7 @@ def doctor(
     Reports parallel files with different numbers of lines, empty and very long lines, duplicates,
     unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
     the memory of the largest batch. With --from RUN, also reports how well the vocabulary of that
-    run fits the data. Exit code: 66 if a file is missing, 65 for other errors.
+    run fits the data. Exit code: 66 if the first error is a missing file, 65 for others.
     """
     set_interruption_message(
         lambda: (

@@ -182,7 +182,10 @@ def _evaluate_run(
 
 
 def _stores_reports(folder: Path) -> bool:
-    """Return True if a report can be stored in the folder. For a packed run, say that it cannot."""
+    """Return True if a report can be stored in the folder.
+
+    Returns False for a packed run, and prints a message that its reports are not stored.
+    """
     from seqloom.runs.folder.archive import is_extracted
 
     if not is_extracted(folder):

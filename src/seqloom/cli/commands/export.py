@@ -52,7 +52,9 @@ def export(
     Runs of the preset "exportable" can be exported to every format.
     """
     if (to == "argos") != (languages is not None):
-        raise typer.BadParameter("--languages is required for argos, and only possible there.")
+        raise typer.BadParameter(
+            "--languages is required with --to argos, and not allowed without it."
+        )
 
     from seqloom.interop.argos_export import export_argos, parse_languages
     from seqloom.interop.exporter import export_run

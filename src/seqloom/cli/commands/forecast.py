@@ -15,8 +15,9 @@ def forecast(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="CSV file with a header. The model reads the last rows that have values. Rows "
-            "after them, with blank values, can provide the context of the forecast steps.",
+            help="CSV file with a header. The model reads the last rows that have values in the "
+            "columns to forecast. If it reads context columns, which are known in advance, "
+            "add a row with only these values for each step to forecast.",
         ),
     ],
     json: Json = False,

@@ -61,10 +61,10 @@ def lab(
     ] = 1,
     json: Json = False,
 ) -> None:
-    """Test claims of the lectures: an experiment and a verdict for each claim.
+    """Test claims from lectures on sequence models: an experiment and a verdict for each claim.
 
     Each report is a folder with report.html and report.json. Measurements that already exist are
-    reused; measured times only on the same machine.
+    reused. Measured times are reused only on the same machine.
     """
     seed_range = None if seeds is None else _parse_seeds(seeds)
     if not claims:

@@ -51,7 +51,8 @@ def search(
             metavar="N",
             min=1,
             max=1000,
-            help="Number of outputs. Default: all that the search finds.",
+            help="Number of outputs. Default: the beam width or the number of samples; 1 for "
+            "greedy search; 5 for exhaustive search.",
         ),
     ] = None,
     instead: Annotated[
@@ -81,8 +82,8 @@ def search(
         bool,
         typer.Option(
             "--example",
-            help="Trace a beam of 2 over the lecture's small built-in example, \"he hit me with a "
-            'pie". Needs no run folder.',
+            help='Trace a beam search of width 2 on a small built-in example of a lecture, "he hit '
+            'me with a pie". Needs no run folder.',
         ),
     ] = False,
 ) -> None:

@@ -110,8 +110,9 @@ def serve(
         typer.Option(
             "--allow-host",
             metavar="NAME",
-            help="Host name of the server in requests; * for any. IP addresses, localhost and the "
-            "name of this machine are always accepted. Can be repeated.",
+            help="Host name under which clients may address the server; * for any name. IP "
+            "addresses, localhost and the name of this machine are always accepted. Can be "
+            "repeated.",
         ),
     ] = None,
     allowed_origins: Annotated[

@@ -21,9 +21,10 @@ from seqloom.core.launch import is_main_rank, local_rank, restarts
 
 @contextmanager
 def _printed_once_per_machine() -> Iterator[None]:
-    """A context in which an error is raised as a PeerError on all but the first rank of a machine.
+    """Context manager that lets only the first rank of each machine print an error.
 
-    The ranks of a machine read the same files, so they have the same error.
+    The ranks of a machine read the same files, so all of them raise the same error. On the other
+    ranks, this context manager replaces the error by a PeerError, which is not printed.
     """
     try:
         yield

@@ -114,7 +114,7 @@ def translate(
         bool,
         typer.Option(
             "--overwrite",
-            help="With --output: replace an existing file, and start an unfinished one again.",
+            help="With --output: replace an existing file, and discard an unfinished one.",
         ),
     ] = False,
     inputs: Annotated[

@@ -57,9 +57,10 @@ def set_interruption_message(describe: Callable[[], str]) -> None:
 
 @contextmanager
 def catch_interrupts() -> Iterator[None]:
-    """Context manager in which Ctrl-C can be told from other exceptions.
+    """Context manager in which Ctrl-C raises CommandInterrupted instead of KeyboardInterrupt.
 
-    If SIGINT is ignored, as in a job that a shell script starts in the background, it stays
+    This also works if the KeyboardInterrupt turns into another exception (see `_Interrupts`). If
+    SIGINT is ignored, as in a job that a shell script starts in the background, it stays
     ignored.
     """
     _interrupts.describe = _default_message

@@ -68,17 +68,17 @@ class OutputFile:
 
     @property
     def partial(self) -> Path:
-        """The finished lines of an incomplete file."""
+        """Path of the file with the finished lines while the output is incomplete."""
         return self.path.with_name(f"{self.path.name}.partial")
 
     @property
     def record(self) -> Path:
-        """What `partial` contains and which request it belongs to."""
+        """Path of the JSON file with the request and the number of finished input lines."""
         return self.path.with_name(f"{self.path.name}.progress.json")
 
     @property
     def lock(self) -> Path:
-        """Held by the process that writes the file."""
+        """Path of the lock file. The process that writes the output holds the lock."""
         return self.path.with_name(f"{self.path.name}.lock")
 
     def check(self, inputs: Sequence[Path], overwrite: bool) -> None:
@@ -117,7 +117,7 @@ class OutputFile:
 class FileLines:
     """Writes the output to a file that can be continued.
 
-    request: see TranslationRequest; None if the input cannot be read again, as standard input
+    request: see TranslationRequest; None if the input is standard input, which cannot be read again
     """
 
     def __init__(
@@ -237,8 +237,9 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
         )
     if different := request_differences(record["request"], json.loads(json.dumps(request))):
         raise ConfigError(
-            f"{files.partial}: is an unfinished output with different {' and '.join(different)}. "
-            f"To continue it, repeat the command that started it. {start_again}"
+            f"{files.partial}: an unfinished output exists, but this command and the command that "
+            f"started it differ in {' and '.join(different)}. To continue it, repeat the command "
+            f"that started it. {start_again}"
         )
     return record
 
@@ -246,9 +247,10 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
 def output_request(
     context: typer.Context, run: Run, files: Sequence[Path] | None, engine: str
 ) -> TranslationRequest | None:
-    """Return everything that determines the output. None if the input includes standard input.
+    """Return the request: everything that determines the output.
 
-    All options of the command are part of it, except those that only say where the files are.
+    It contains all options of the command except those that only say where files are. Returns None
+    if the input includes standard input.
     """
     from seqloom import __version__
     from seqloom.cli.inputs import PORTION, STDIN
@@ -270,7 +272,7 @@ def output_request(
 
 
 def glossary_digest(context: typer.Context) -> dict[str, str]:
-    """Return the digest of the glossary file under its name in the request; empty without one."""
+    """Return {"glossary": digest of the glossary file}, or {} if there is no glossary."""
     from seqloom.data.corpus.fingerprint import file_digest
 
     glossary: Path | None = context.params.get("glossary")

@@ -14,8 +14,9 @@ from seqloom.extensions.registry import FORM, Point, is_extension
 class ByKind:
     """Selects the section of a union by the `kind` of the table.
 
-    The union has one section class for extensions. A `kind` that is no built-in one and has the
-    form of an extension selects this class. The location of an error then contains FORM.
+    One section class of the union is for extensions. It is selected if the `kind` is not built in
+    and names an extension. pydantic then reports FORM in the location of an error, in place of the
+    `kind`.
     """
 
     def __get_pydantic_core_schema__(

@@ -56,7 +56,7 @@ class ParentRun:
 
     run:    its path, as the user gave it
     config: its recipe
-    pairs:  number of its training examples; None if its event log does not say it
+    pairs:  number of its training examples; None if its event log does not contain it
     """
 
     run: str
@@ -110,8 +110,9 @@ def complete_from_parent(
 def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: RecipeTables) -> Any:
     """Add the data of the parent to the data section of a recipe.
 
-    The recipe may change its folder and its dev corpora, but not its training corpora. Such corpora
-    are in the recipe if it was copied from the fine-tuning of another parent.
+    In data.parent, the recipe may change the folder and the dev corpora, but not the training
+    corpora. Raises a ConfigError if it lists other training corpora, for example because it was
+    copied from the fine-tuning of another parent.
     """
     if not isinstance(data, dict):
         return data  # reported when the recipe is checked
@@ -125,7 +126,11 @@ def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: R
 
 
 def _inherited(parent: ParentRun) -> Tables:
-    """Return the tables of the parent, without the settings that belong to its own start."""
+    """Return the tables of the parent that a fine-tuning inherits.
+
+    Settings that apply only to the training of the parent are left out, such as training.start.
+    Tags that the parent added to its vocabulary (text.new_tags) become normal tags (text.tags).
+    """
     tables = parse_toml(format_recipe(parent.config).encode())
     text, training, data = tables["text"], tables["training"], tables["data"]
     new_tags = [new["tag"] for new in text.pop("new_tags", [])]
@@ -148,9 +153,15 @@ def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | Non
     """Derive learning rate, schedule, steps and evaluations from the parent and the data.
 
     The learning rate is that of the parent if there are at least half as many pairs as the parent
-    had. With fewer pairs it falls in proportion, because a high rate on few pairs overwrites what
-    the parent has learned. The number of steps is chosen so that each example is used as often as
-    in the training of the parent. An imported model has `IMPORTED_RATE` and `IMPORTED_EPOCHS`.
+    had. With fewer pairs it falls in proportion, down to `MIN_RATE_SHARE` of the parent's rate,
+    because a high rate on few pairs overwrites what the parent has learned.
+
+    The number of steps is proportional to the number of pairs, so that each pair is used as often
+    as in the training of the parent. It is at least `MIN_STEPS`, but never more than the parent's
+    number of steps.
+
+    For an imported model, the learning rate is `IMPORTED_RATE`. Training takes `IMPORTED_EPOCHS`
+    epochs, but at least `MIN_STEPS` steps.
 
     pairs:       number of training pairs of the fine-tuning; None if it is not known
     given_steps: number of steps that the user has chosen; None to derive it
@@ -176,9 +187,9 @@ def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | Non
 
 
 def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None) -> tuple[str, ...]:
-    """Return a note with the derived values, as a list of one note.
+    """Return a note that lists the derived values, as a tuple of one note.
 
-    Values that the recipe or --set gives are left out. If all of them are given, there is no note.
+    Values that the recipe or --set gives are left out. If all are given, the tuple is empty.
     """
     training = resolved.config.training
     values = {
@@ -209,7 +220,10 @@ def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None)
 
 
 def _check_same_data_kind(config: RunConfig, parent: ParentRun, name: str) -> None:
-    """Raise a ConfigError if one of the two reads frames or long text and the other does not."""
+    """Raise a ConfigError unless the recipe and the parent read the same kind of data.
+
+    The kinds are frames, long text, and all other data.
+    """
     ours, theirs = config.data, parent.config.data
     if ours.has_frames != theirs.has_frames or ours.is_long_text != theirs.is_long_text:
         kinds = ", ".join(sorted({corpus.kind for corpus in theirs.train}))

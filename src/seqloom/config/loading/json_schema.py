@@ -138,7 +138,7 @@ def _adapt(schema: Any) -> Any:
 
 
 def _without_null(value: Any) -> Any:
-    """Return a default without the settings that are not set."""
+    """Return a default value without the settings whose value is None, also in nested tables."""
     if isinstance(value, dict):
         return {key: _without_null(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):

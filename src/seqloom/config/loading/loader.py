@@ -76,10 +76,10 @@ def load_recipe(
     name:        name of the recipe in error messages. Default: the path of the file, or "recipe"
                  for a dictionary. Not used for bundled recipes and run folders
     count_pairs: counts the training pairs of a translation recipe without [model] and preset. The
-                 number determines the preset. Default: None, such a recipe is an error
+                 number determines the preset. If it is None, such a recipe is an error
 
-        Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
-        its message lists all problems.
+    Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
+    its message lists all problems.
     """
     if isinstance(source, Mapping):
         return _resolve(dict(source), overrides, name or "recipe", count_pairs)

@@ -69,7 +69,10 @@ def _offer_recipe(name: str, kind_of_corpus: str, path: Path, data: bytes) -> st
 
 
 def _new_recipe(kind_of_corpus: str, path: Path) -> str:
-    """Return the part of the message that offers `seqloom new`, which knows tables only."""
+    """Return the part of the message that recommends `seqloom new`.
+
+    Returns "" if `seqloom new` does not support this kind of corpus.
+    """
     if kind_of_corpus not in ("tsv", "csv", "jsonl"):
         return ""
     return f"run `seqloom new {shlex.quote(str(path))} --recipe my.toml`, or "

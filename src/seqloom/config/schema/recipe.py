@@ -81,7 +81,7 @@ class RunConfig(Section):
 
     @property
     def is_free_running(self) -> bool:
-        """True if the decoder reads some or all of its own predictions in training."""
+        """True if the decoder reads its own predictions in training, at some or all positions."""
         return not isinstance(self.decoder_input, TeacherForcingConfig)
 
     @property

@@ -1,5 +1,5 @@
-"""Finds characters that are hard to see in a text: other Unicode forms, invisible characters, and
-words that mix letters of look-alike scripts."""
+"""Finds problems that are hard to see in a text: text that is not in the Unicode form NFC,
+invisible characters, and words that mix letters of look-alike scripts."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class LineSample:
     first: list[str] = field(default_factory=list)
 
     def add(self, line: str) -> None:
-        """Count a line. `line` is its file:line, with a detail if there is one."""
+        """Count a line. `line` is its location (file:line), optionally followed by details."""
         self.count += 1
         if len(self.first) < MAX_LISTED:
             self.first.append(line)

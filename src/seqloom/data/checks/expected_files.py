@@ -90,8 +90,11 @@ def _file_states(data: DataConfig) -> list[FileState]:
 
 
 def _used_files(corpus: CorpusOrHoldOutConfig, data: DataConfig, split: Split) -> Sequence[str]:
-    """Return the names and patterns of the files that a corpus reads. If they cannot be determined because the
-    file that lists them is missing, return the names of all expected files."""
+    """Return the names and patterns of the files that a corpus reads.
+
+    For some corpora, another file lists these names. If that file is missing, return the names of
+    all expected files.
+    """
     match corpus:
         case CaptionsConfig(images=images, captions=captions, names=names):
             return [*images, captions, *([] if names is None else [names])]

@@ -49,7 +49,8 @@ class PieceCounts:
 class VocabularyFit:
     """How one side of the new data is tokenised, compared with the parent's data.
 
-    parent: None if the files of the parent's data are missing
+    new:    counts in the new data
+    parent: counts in the parent's data; None if its files are missing
     """
 
     side: Side

@@ -150,8 +150,11 @@ def corpus_folder(request: CorpusRequest) -> Path:
 
 
 def _training_shards(request: CorpusRequest) -> list[Path]:
-    """Return the shards of the training split with the same tokenizers, which contain the examples
-    that are held out for dev and test. The list is empty if it is not in the cache."""
+    """Return the shards of the training split that was built with the same tokenizers.
+
+    These shards contain the examples that are held out for dev and test. The list is empty if the
+    cache does not contain this training split, or if `request` is for the training split itself.
+    """
     if request.split == "train":
         return []
     folder = corpus_folder(replace(request, split="train"))

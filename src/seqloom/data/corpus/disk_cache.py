@@ -129,7 +129,7 @@ def changed_files(folder: Path) -> list[str]:
     """Return the names of the files of a folder that changed after they were written.
 
     A file has changed if its size differs from the manifest, or if its modification time and its
-    digest differ. If there is no manifest, return its name.
+    digest differ. If the manifest is missing or damaged, return only the name of the manifest.
     """
     try:
         files = read_manifest(folder)["files"]

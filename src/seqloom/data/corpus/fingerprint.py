@@ -117,9 +117,9 @@ def fingerprint(config: DataConfig, split: Split) -> str:
     """Return a digest of a split's data and settings.
 
     For text files, the digest covers the contents, not the names or folders of the files. For
-    series, pedestrian tracks and generated data, it covers only the settings and the version of the
-    generator. For images, see `images_digest`. For a reader outside
-    seqloom, the digest covers the examples.
+    series, pedestrian tracks and robot paths, it covers only the settings. For other generated
+    data, it covers the settings and the version of the generator. For images, see `images_digest`.
+    For a reader that is defined outside seqloom, it covers the examples.
     """
     refuse_missing_files(config, split)
     corpora = corpora_of(config, split)
@@ -240,8 +240,10 @@ def _file_digests(names: FileNames, folder: str) -> list[str]:
 
 
 def _examples_digest(corpus: ReaderExtensionConfig, folder: str, split: Split) -> str:
-    """Return a digest of all examples. The files that a reader outside seqloom reads are not
-    known."""
+    """Return a digest of all examples of a reader that is defined outside seqloom.
+
+    The files that such a reader reads are not known, so their contents cannot be used.
+    """
     digest = hashlib.sha256()
     for record in read_extension(corpus, folder, split, f"data.{split}"):
         digest.update(repr(record).encode())

@@ -67,7 +67,7 @@ class FrameScale:
         if frames.shape[1] != self.width:
             raise DataError(
                 f"a frame has {frames.shape[1]} numbers, but the model reads {self.width} per "
-                "frame; give the columns of the training data"
+                "frame; use the same columns as in the training data"
             )
         normalised: Frames = ((frames - self.mean) / self.deviation).astype(np.float32)
         return normalised

@@ -34,8 +34,7 @@ def to_form(
     known in advance.
 
     form:         representation of the values to forecast
-    context_form: representation of the context. Default: `form`, because the changes of the context
-                  are often more informative than its values
+    context_form: representation of the context. Default: `form`
     """
     future = np.concatenate([window.future, window.context], axis=1)
     converted = _convert(window.observed, future, form)

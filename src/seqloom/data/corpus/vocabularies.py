@@ -98,8 +98,9 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
 def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
     """Return the settings that determine the vocabularies.
 
-    A setting that stands for the old behaviour is left out, so that vocabularies in the cache that
-    are older than the setting are found.
+    The result is part of the cache key. A setting is left out if its value is that of
+    `OLD_BEHAVIOUR`. So the cache key of a vocabulary that was built before the setting existed does
+    not change.
     """
     unrelated = {"sampling", "split_sentences", "pass_through", "new_tags"}
     settings = text.model_dump(mode="json", exclude=unrelated)

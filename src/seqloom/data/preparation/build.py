@@ -70,7 +70,10 @@ def build_text_corpus(
 
 
 def _keep_shards_of_this_plan(folder: Path) -> None:
-    """Remove temporary files, and all shards if another version has cut the data differently."""
+    """Remove temporary files. Also remove all shards if they were cut with other shard sizes.
+
+    The shard sizes can differ if another version of seqloom started to build the corpus.
+    """
     remove_leftovers(folder)
     for path in folder.glob(f"{jobs.TEMPORARY_RECORDS}*"):
         path.unlink()
@@ -83,7 +86,10 @@ def _keep_shards_of_this_plan(folder: Path) -> None:
 
 
 def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int:
-    """Return the number of processes to use: at most one for each shard, and one for small data."""
+    """Return the number of processes that write shards.
+
+    It is 1 if the data is small, and at most the number of shards if that number is known.
+    """
     if input_bytes(request) < MIN_PARALLEL_BYTES or sources[0].is_one_shard:
         return 1
     workers = request.data.workers or available_cores()

@@ -42,9 +42,9 @@ SHARD_RECORDS = 2**17
 class SplitSource:
     """A corpus of a split, and how its examples are read.
 
-    corpus:  None if the examples of all corpora are read together
+    corpus:  the corpus; None if the examples of all corpora of the split are read together
     read:    reads all examples and invalid lines
-    parts:   the parts of the files of the corpus, one for each shard; None if it is not cut
+    parts:   the parts of the files of the corpus, one for each shard; None if they are not cut
     lines:   number of lines of all parts
     assigns: True if `read` and the parts also contain the examples held out for dev and test
     is_one_shard: True if all examples must be in one shard
@@ -89,8 +89,8 @@ class ShardJob:
 def split_sources(request: CorpusRequest, training_shards: Sequence[Path]) -> list[SplitSource]:
     """Return the sources of a split, in the order in which they are read.
 
-    training_shards: the shards of the training split, which contain the held-out examples; empty if
-                     it has not been prepared
+    training_shards: the shards of the training split, which contain the held-out examples. Empty if
+                     the training split has not been prepared
     """
     data, split = request.data, request.split
     is_replay = split == "train" and data.replay is not None

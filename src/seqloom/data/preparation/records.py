@@ -1,4 +1,7 @@
-"""Files of examples and invalid lines, one per line of JSON. They are temporary, or part of a shard."""
+"""Files of examples and invalid lines, with one JSON value per line.
+
+The files are temporary, or part of a shard.
+"""
 
 import json
 from collections.abc import Iterator

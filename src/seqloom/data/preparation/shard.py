@@ -190,7 +190,10 @@ class _Shard:
 
 
 def count_pair(report: CorpusReport, lengths: PairLengths, request: CorpusRequest) -> str | None:
-    """Count a pair in a report if it is empty or dropped. Return the reason to drop it, or None."""
+    """Count a pair in `report` if one of its sides is empty, and if a filter drops it.
+
+    Return the reason to drop the pair, or None. Only pairs of the training split are dropped.
+    """
     if empty := empty_side(lengths):
         report.empty[empty] = report.empty.get(empty, 0) + 1
     if request.split != "train":
