@@ -176,11 +176,11 @@ def test_changed_request_or_input_is_an_error(reverse: Path, inputs: Path, tmp_p
     assert translate(reverse, inputs, output, "--shard", "1/2").exit_code == 0
     result = translate(reverse, inputs, output, "--beam", 2)
     assert result.exit_code == 78
-    assert "belong to a command with different --beam" in result.stderr
+    assert "differ in --beam" in result.stderr
     (inputs / "a.txt").write_text("ab\n", encoding="utf-8")
     result = translate(reverse, inputs, output)
     assert result.exit_code == 78
-    assert "belong to a command with different input files" in result.stderr
+    assert "differ in input files" in result.stderr
     assert "add --overwrite" in result.stderr
     assert translate(reverse, inputs, output, "--overwrite").exit_code == 0
     assert_complete(reverse, inputs, output)

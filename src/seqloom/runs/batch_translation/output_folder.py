@@ -87,8 +87,8 @@ class OutputFolder:
     def _check_request(self, stored: TranslationRequest, request: TranslationRequest) -> None:
         if different := request_differences(stored, json.loads(json.dumps(request))):
             raise ConfigError(
-                f"--output {self.path}: the outputs in this folder belong to a command with different "
-                f"{' and '.join(different)}. To continue them, repeat that command. "
+                f"--output {self.path}: this command and the command that started the outputs in this "
+                f"folder differ in {' and '.join(different)}. To continue them, repeat that command. "
                 "To start again, add --overwrite, or choose another folder."
             )
 
