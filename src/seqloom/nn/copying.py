@@ -117,8 +117,8 @@ class Copying(nn.Module):
     def step(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
         """Apply `mix` to one position of R hypotheses: (R, V), (R, F) -> (R, V)
 
-        The hypotheses of a source take the place of its target positions, so that they share its
-        keys: (B · K, ·) becomes (B, K, ·).
+        `mix` expects (B, T, ·). Here T is K, the number of hypotheses of a source: (R, ·) with
+        R = B · K is reshaped to (B, K, ·), so that the keys of a source are not copied K times.
         """
         shape = (len(source.keys), -1)  # (B, K)
         grouped = logits.unflatten(0, shape), features.unflatten(0, shape)

@@ -141,7 +141,7 @@ def _cell(weight: float) -> str:
 
 
 def _script_data(card: AttentionCard) -> str:
-    """Return the weights as JSON without "<", so that no label can close the script element."""
+    """Return the contents of a card as JSON. "<" is escaped, so that no text ends the script element."""
     assert card.chosen is not None
     weights = np.zeros((0, 0, 0, 0)) if card.heads is None else card.heads.weights
     heads = np.moveaxis(weights, 0, 2)  # (L, H, T, S)

@@ -109,7 +109,8 @@ def example_sizes(source_lengths: IntArray | None, target_lengths: IntArray) -> 
 def size_chunks(source_lengths: IntArray | None, target_lengths: IntArray) -> Iterator[IntArray]:
     """Yield the results of `example_sizes` in parts of at most CHUNK_SIZE examples.
 
-    The lengths of a large corpus are memory-mapped, so the memory does not grow with the corpus.
+    The lengths of a large corpus are memory-mapped. Because they are read in parts, the memory use
+    does not grow with the corpus.
     """
     for start in range(0, len(target_lengths), CHUNK_SIZE):
         chunk = slice(start, start + CHUNK_SIZE)
