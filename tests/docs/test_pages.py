@@ -19,6 +19,7 @@ QUICK = {
     "docs/analysis/steps-and-gradients.md",
     "docs/command-line.md",
     "docs/data.md",
+    "docs/figures.md",
     "docs/index.md",
     "docs/switches.md",
     "docs/texts.md",
