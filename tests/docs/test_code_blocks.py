@@ -35,6 +35,7 @@ REASONS = {
     "needs a downloaded model",
     "needs a GPU",
     "opens a browser",
+    "runs until it is stopped",
 }
 """Why no test may run a block: <!-- not run: long -->"""
 DATA = {"train": {"kind": "tsv", "path": "pairs.tsv"}}
