@@ -25,10 +25,12 @@ TOP = f"""# The lab
 
 Claims of the lectures, each tested by a reproducible experiment:
 
-```
-seqloom lab                     list all claims and their verdicts
-seqloom lab bottleneck          test one claim; writes a folder with report.html and report.json
-seqloom lab all --size full     test all claims in the size for a GPU (--jobs 8: eight parallel processes)
+<!-- not run: long -->
+
+```sh
+seqloom lab                     # list all claims and their verdicts
+seqloom lab bottleneck          # test one claim; writes a folder with report.html and report.json
+seqloom lab all --size full     # test all claims in the size for a GPU (--jobs 8: eight parallel processes)
 ```
 
 The small size of a claim takes at most five minutes on two cores with `--jobs 2`. Measurements are cached, so an

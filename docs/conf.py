@@ -37,6 +37,7 @@ nb_execution_cache_path = str(ROOT / "build" / "docs" / "notebooks")
 nb_execution_in_temp = True  # notebooks write run folders
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_merge_streams = True  # the lines that a cell prints are one block
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False

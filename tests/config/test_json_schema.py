@@ -1,10 +1,13 @@
 """The JSON Schema of recipes accepts valid recipes and rejects mistyped keys and values."""
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import jsonschema_rs
 import pytest
 
@@ -17,6 +20,7 @@ from seqloom.config.loading.toml import format_recipe, parse_toml
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError
 
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 RECIPES = sorted(bundled_recipes())
 DATA = {"train": {"kind": "tsv", "path": "pairs.tsv"}}
 
@@ -116,6 +120,30 @@ def test_the_schema_and_the_command_line_reject_the_same_key(
         load_recipe(complete)
     name = key.rpartition(".")[2]
     assert name in str(problem)
+
+
+def test_the_page_states_the_messages_of_a_validator_and_of_the_command_line() -> None:
+    """`jsonschema` and `jsonschema_rs`, which editors with Taplo use, have the same words."""
+    page = PAGE.read_text(encoding="utf-8")
+    recipe = {"preset": "small", "data": DATA, "training": {"step": 500}}
+    [problem] = jsonschema.Draft7Validator(recipe_schema()).iter_errors(recipe)
+    assert [*problem.absolute_path] == ["training"]
+    assert f"`{problem.message}`" in page
+    assert [error.message for error in validator().iter_errors(recipe)] == [problem.message]
+    message = "training.step: there is no such setting; did you mean 'steps'?"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load_recipe(recipe)
+    assert f"`{message}`" in page
+
+
+def test_another_validator_accepts_all_bundled_recipes_and_finds_mistyped_keys() -> None:
+    schema = jsonschema.Draft7Validator(recipe_schema())
+    for name in RECIPES:
+        recipe = tables_of(name)
+        assert schema.is_valid(recipe), name
+        recipe["training"] = {**recipe.get("training", {}), "no_such_key": 1}
+        [problem] = schema.iter_errors(recipe)
+        assert "'no_such_key'" in problem.message
 
 
 @pytest.mark.parametrize("name", ["demo", "robot", "wikitext2-lstm"])

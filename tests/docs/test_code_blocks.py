@@ -1,4 +1,4 @@
-"""The commands, recipes and programs on all pages are valid. Other tests run many of them."""
+"""The commands, recipes and programs on all pages are valid. test_pages runs them."""
 
 import ast
 import re
@@ -13,6 +13,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import typer
+from page_blocks import PAGES, CodeBlock, code_blocks, page_name, shell_commands
+from page_runner import INSTALLS
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -21,27 +23,24 @@ from seqloom.cli.main import app
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.json_schema import recipe_schema
 from seqloom.config.loading.loader import load_bundled_recipe
-from tools.site.links import DOCS, ROOT
+from tools.site.links import ROOT
 
-NOT_HERE = {"generated", "course"}
-"""Folders of pages that are generated from the program, or executed as notebooks."""
-PAGES = [
-    ROOT / "README.md",
-    *(
-        path
-        for path in sorted(DOCS.rglob("*.md"))
-        if not NOT_HERE & set(path.relative_to(DOCS).parts)
-    ),
-]
+every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
+LANGUAGES = {"sh", "python", "toml", "text", "nginx", "po"}
+"""Languages of code blocks. The blocks in the first three have code of seqloom."""
+REASONS = {
+    "long",
+    "needs a cluster",
+    "needs a data set",
+    "needs a downloaded model",
+    "needs a GPU",
+    "opens a browser",
+    "runs until it is stopped",
+}
+"""Why no test may run a block: <!-- not run: long -->"""
 DATA = {"train": {"kind": "tsv", "path": "pairs.tsv"}}
 PACKAGING = "extending.md"
 """Page that also shows a part of a pyproject.toml."""
-
-
-def blocks(page: Path, *languages: str) -> list[str]:
-    text = page.read_text(encoding="utf-8")
-    fenced = re.findall(r"^ *```([^\n`]*)\n(.*?)^ *```$", text, flags=re.M | re.S)
-    return [block for language, block in fenced if language in languages]
 
 
 def _exists(module: str, name: str) -> bool:
@@ -52,13 +51,21 @@ def _exists(module: str, name: str) -> bool:
 def commands(page: Path) -> list[list[str]]:
     """The arguments of every seqloom command in the shell blocks of a page."""
     found = []
-    for block in blocks(page, "sh", ""):
-        for line in block.replace("\\\n", " ").splitlines():
-            match = re.search(r"(?:^|[|;] *|PYTHONPATH=\. )seqloom ([a-z].*)$", line.strip())
-            if match and "$" not in line and "…" not in line:
-                command = re.split(r" (?:[|<>]|2>) ?|   +(?=[a-z\[])", match[1].split("  #")[0])[0]
-                found.append(shlex.split(command, comments=True))
+    for line in (line for block in code_blocks(page, "sh") for line in shell_commands(block)):
+        match = re.search(r"(?:^|[|;] *|PYTHONPATH=\. )seqloom ([a-z].*)$", line)
+        if match and "$" not in line:
+            found.append(shlex.split(re.split(r" (?:[|<>]|2>) ?", match[1])[0]))
     return found
+
+
+def recipes(block: CodeBlock) -> list[dict[str, Any]]:
+    """The recipe of a block, or several: lines that set the same key are alternatives."""
+    lines = [line for line in block.code.splitlines() if line and not line.startswith("#")]
+    keys = [line.partition(" = ")[0] for line in lines if line[0].isalpha()]
+    header = next((line for line in lines if line.startswith("[")), "[data]")
+    if len(keys) > 1 and len(set(keys)) == 1:
+        return [tomllib.loads(f"{header}\n{line}") for line in lines if line != header]
+    return [tomllib.loads(block.code)]
 
 
 @cache
@@ -83,7 +90,26 @@ def parse(arguments: list[str]) -> dict[str, Any]:
     return dict(values)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_runs_or_says_why_not() -> None:
+    """test_pages runs all blocks in `sh` and `python` that have no comment <!-- not run: … -->."""
+    for page in PAGES:
+        blocks = code_blocks(page)
+        for block in blocks:
+            is_directive = block.language.startswith("{")  # such as a cell of a notebook
+            assert is_directive or block.language in LANGUAGES, f"{block}: {block.language!r}"
+            assert not block.reason or block.reason in REASONS, f"{block}: {block.reason!r}"
+            assert (
+                block.language != "text"
+                or "\nseqloom " not in f"\n{block.code}"
+                or "…" in block.code
+            ), block
+        text = page.read_text(encoding="utf-8")
+        comments = re.findall("^ *<!-- not run", text, re.M)
+        assert len(comments) == sum(bool(block.reason) for block in blocks), page
+        assert len(re.findall("^ *```", text, re.M)) == 2 * len(blocks), page
+
+
+@every_page
 def test_the_program_accepts_every_command_of_a_page(page: Path) -> None:
     for arguments in commands(page):
         values = parse(arguments)
@@ -93,20 +119,32 @@ def test_the_program_accepts_every_command_of_a_page(page: Path) -> None:
             load_bundled_recipe(recipe, settings)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@every_page
+def test_the_targets_and_extras_that_a_page_installs_exist(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [line for block in code_blocks(page, "sh") for line in shell_commands(block)]
+    for line in (line for line in lines if line.startswith(INSTALLS)):
+        if target := re.match(r"make (\S+)", line):
+            assert re.search(rf"^{target[1]}:", makefile, re.M), line
+        if extras := re.search(r"(?:seqloom|\.)\[([\w,]+)\]", line):
+            assert {*extras[1].split(",")} <= {*project["optional-dependencies"]}, line
+
+
+@every_page
 def test_every_recipe_of_a_page_is_valid(page: Path) -> None:
-    for block in blocks(page, "toml"):
-        tables = tomllib.loads(block)
-        if page.name == PACKAGING:
-            tables.pop("project", None)
-        problems = validator().iter_errors({"data": DATA, **tables})
-        assert [str(problem) for problem in problems] == []
+    for block in code_blocks(page, "toml"):
+        for tables in recipes(block):
+            if page.name == PACKAGING:
+                tables.pop("project", None)
+            complete = {**tables, "data": {**DATA, **tables.get("data", {})}}
+            assert [str(problem) for problem in validator().iter_errors(complete)] == [], block
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@every_page
 def test_every_program_of_a_page_uses_existing_names(page: Path) -> None:
-    for block in blocks(page, "python"):
-        for node in ast.walk(ast.parse(block)):
+    for block in code_blocks(page, "python"):
+        for node in ast.walk(ast.parse(block.code)):
             match node:
                 case ast.ImportFrom(module=str(module)) if module.startswith("seqloom"):
                     for alias in node.names:

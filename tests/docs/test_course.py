@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from test_readme import ROOT
+
+from tools.site.links import ROOT
 
 COURSE = ROOT / "docs" / "course"
 NOTEBOOKS = sorted(COURSE.glob("0*.md"))

@@ -10,13 +10,13 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from test_readme import ROOT
 
 import seqloom
 from seqloom.cli.main import run
 from seqloom.config.extensions.section import PROVIDED
 from seqloom.extensions import registry
 from seqloom.extensions.registry import POINTS
+from tools.site.links import ROOT
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", PAGE, flags=re.M | re.S))

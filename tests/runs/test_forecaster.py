@@ -55,7 +55,7 @@ def test_forecast_command_continues_a_file(run: Forecaster, folder: Path, tmp_pa
     header, *rows = result.stdout.splitlines()
     assert header == "level"
     printed = np.array([float(row) for row in rows])
-    np.testing.assert_allclose(printed, run.forecast_file(path)[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(printed, run.forecast_file(str(path))[:, 0], rtol=1e-5)
     expected = [
         float(line.split(",")[1]) for line in (folder / "tide.csv").read_text().splitlines()[-4:]
     ]

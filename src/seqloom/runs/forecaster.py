@@ -120,9 +120,9 @@ class Forecaster:
             outputs.append(predicted.double().cpu().numpy())
         return self.task.unscaled(np.concatenate(outputs), windows)
 
-    def forecast_file(self, path: Path) -> Numbers:
+    def forecast_file(self, path: Path | str) -> Numbers:
         """Forecast the rows that follow the last observed rows of a CSV file: (T, D)"""
-        return self.forecast([self.window_of(path)])[0]
+        return self.forecast([self.window_of(Path(path))])[0]
 
     def window_of(self, path: Path) -> SeriesWindow:
         """Read the last observed rows of a CSV file as a window.

@@ -137,7 +137,8 @@ def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> No
             _draw_bars(axes, getattr(gradients, name))
         axes.set_title(SIDES[name], fontsize=11)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=9)
+        # Below the panel: inside, the legend would cover bars.
+        axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.3))
     grid[0].set_ylabel("gradient norm")
     figure.suptitle(headline(gradients), fontsize=12, parse_math=False)
     save_figure(path, figure)
