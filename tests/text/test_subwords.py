@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 import sentencepiece
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seqloom.core.errors import ConfigError, DataError
@@ -49,6 +49,9 @@ letters_and_marks = st.text(st.sampled_from("aeA \n\tÅﬁ①각각\u0301\u03
 
 
 @given(st.lists(any_text | letters_and_marks, max_size=4), st.sampled_from(NORMALISING))
+@example(["a\te"], NORMALISING[0])
+@example(["a\ne", "a"], NORMALISING[1])
+@example(["a", "\u0301e"], NORMALISING[1])
 def test_a_list_is_encoded_like_each_of_its_texts(
     texts: list[str], tokenizer: SubwordTokenizer
 ) -> None:
