@@ -160,6 +160,14 @@ def measure_size(
             yield f"{count} workers: same bytes", first in (None, files_now)
             first = first or files_now
         yield "shards", sum(name.endswith("/target.ids") for name in files_now)
+        prepared = sum(map(len, files_now.values()))
+        yield (
+            "bytes per pair",
+            {
+                "data file": round((folder / "pairs.tsv").stat().st_size / pairs, 1),
+                "prepared": round(prepared / pairs, 1),
+            },
+        )
         yield "second start", measure("corpus", folder, part_mib)
 
 

@@ -7,6 +7,7 @@ both.
 
 import argparse
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -31,9 +33,37 @@ LISTENING, READY = (r"http://[^ ]+:(\d+): loading", r"open http://[^ ]+:(\d+)")
 PROGRAM = "from seqloom.cli.main import run; run()"
 
 
+@dataclass(frozen=True)
+class ServerProcess:
+    """A running server.
+
+    pid: of the command; workers are its child processes
+    """
+
+    port: int
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the server and of its workers."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        ticks = 0
+        for pid in (self.pid, *children):
+            # The fields after the name of the program, which can contain spaces.
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])  # in programs and in the kernel
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
 def running_server(run: Path, *options: str, log_line: str = READY) -> Iterator[int]:
     """Start a server of a run, wait for a log line, and yield the port."""
+    with server_process(run, *options, log_line=log_line) as server:
+        yield server.port
+
+
+@contextmanager
+def server_process(run: Path, *options: str, log_line: str = READY) -> Iterator[ServerProcess]:
+    """Start a server of a run and wait for a log line."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "serve", str(run), "--port", "0", *options],
         stderr=subprocess.PIPE,
@@ -43,7 +73,7 @@ def running_server(run: Path, *options: str, log_line: str = READY) -> Iterator[
     try:
         for line in process.stderr:
             if match := re.match(log_line, line):
-                yield int(match[1])
+                yield ServerProcess(int(match[1]), process.pid)
                 return
         raise SystemExit(f"{run}: the server did not start")
     finally:
@@ -69,22 +99,22 @@ class Client:
 
 
 def measure_throughput(port: int, texts: list[str], clients: int) -> tuple[float, list[str]]:
-    """Requests per second, and the translations."""
-    shares = [texts[number::clients] for number in range(clients)]
+    """Requests per second, and the translations.
+
+    Each client takes the next text when it is free, so that all workers of a server stay busy although
+    they do not have the same number of connections.
+    """
+    remaining = iter(texts)
     connections = [Client(port) for _ in range(clients)]
 
-    def translate_share(number: int) -> list[str]:
-        return [connections[number].translate(text) for text in shares[number]]
+    def translate_next(number: int) -> dict[str, str]:
+        return {text: connections[number].translate(text) for text in remaining}
 
     with ThreadPoolExecutor(clients) as pool:
         start = time.perf_counter()
-        results = list(pool.map(translate_share, range(clients)))
+        results = list(pool.map(translate_next, range(clients)))
         seconds = time.perf_counter() - start
-    translations = dict(
-        pair
-        for share, translated in zip(shares, results, strict=True)
-        for pair in zip(share, translated, strict=True)
-    )
+    translations = {text: output for result in results for text, output in result.items()}
     return len(texts) / seconds, [translations[text] for text in texts]
 
 

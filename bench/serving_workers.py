@@ -1,17 +1,19 @@
 """Throughput of `seqloom serve --workers`: python -m bench.serving_workers RUN
 
 A server with one worker and a server with several workers are measured side by side. Their clients
-alternate, so that other load on the machine affects both.
+alternate, so that other load on the machine affects both. The CPU time per request does not depend on
+other load: it gives the largest speed-up that the cores of the machine allow.
 """
 
 import argparse
 import json
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
 from bench.machine import describe_environment
-from bench.serving import measure_throughput, running_server
+from bench.serving import measure_throughput, server_process
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "serving-workers.json"
 
@@ -24,28 +26,37 @@ def measure(folder: Path, workers: int, clients: int, rounds: int, count: int) -
     texts = list(dict.fromkeys(example.source for example in read_split(config.data, "test")))
     rates: dict[str, list[float]] = {"1": [], str(workers): []}
     with (
-        running_server(folder) as one_port,
-        running_server(folder, "--workers", str(workers)) as many_port,
+        server_process(folder) as one_server,
+        server_process(folder, "--workers", str(workers)) as many_server,
     ):
-        for port in (one_port, many_port):
-            measure_throughput(port, texts[: 4 * clients], clients)
+        servers = dict(zip(rates, (one_server, many_server), strict=True))
+        for server in servers.values():
+            measure_throughput(server.port, texts[: 4 * clients], clients)
+        before = {name: server.cpu_seconds() for name, server in servers.items()}
+        client_before = time.process_time()
         for number in range(rounds):
             batch = texts[number * count : (number + 1) * count]
-            one_rate, one = measure_throughput(one_port, batch, clients)
-            many_rate, many = measure_throughput(many_port, batch, clients)
-            assert one == many, "the number of workers changed a translation"
-            rates["1"].append(one_rate)
-            rates[str(workers)].append(many_rate)
+            answers = []
+            for name, server in servers.items():
+                rate, translations = measure_throughput(server.port, batch, clients)
+                rates[name].append(rate)
+                answers.append(translations)
+            assert answers[0] == answers[1], "the number of workers changed a translation"
+        client_seconds = (time.process_time() - client_before) / 2
+        seconds = {name: server.cpu_seconds() - before[name] for name, server in servers.items()}
+    requests = len(texts[: rounds * count])
     one_rates, many_rates = rates.values()
     ratios = [many / one for one, many in zip(one_rates, many_rates, strict=True)]
     return {
         "run": folder.name,
         "workers": workers,
         "clients": clients,
-        "requests": count * rounds,
+        "requests": requests,
         "requests_a_second": rates,
         "times_faster": ratios,
         "times_faster_median": statistics.median(ratios),
+        "server_cpu_ms_a_request": {name: 1000 * used / requests for name, used in seconds.items()},
+        "client_cpu_ms_a_request": 1000 * client_seconds / requests,
         "equal_answers": True,
         "about": {
             **describe_environment(0),
@@ -58,7 +69,8 @@ def format_report(results: dict[str, Any]) -> str:
     """The results as Markdown."""
     about = results["about"]
     rows = "\n".join(
-        f"| {workers} | {statistics.median(rates):.1f} |"
+        f"| {workers} | {statistics.median(rates):.1f} | "
+        f"{results['server_cpu_ms_a_request'][workers]:.1f} |"
         for workers, rates in results["requests_a_second"].items()
     )
     return f"""# Speed of several server processes
@@ -67,12 +79,12 @@ Written by `{about["command"]}` ({about["date"]}): {about["machine"]}, torch {ab
 clients share the machine. Run: {results["run"]}. {results["clients"]} clients, {results["requests"]} requests of one
 sentence, medians of {len(results["times_faster"])} alternating rounds.
 
-| workers | requests per second |
-|---:|---:|
+| workers | requests per second | CPU milliseconds per request |
+|---:|---:|---:|
 {rows}
 
 **Speed-up: {results["times_faster_median"]:.2f}** (rounds: {", ".join(f"{each:.2f}" for each in results["times_faster"])}).
-Both servers returned the same translations.
+Both servers returned the same translations. The clients need {results["client_cpu_ms_a_request"]:.1f} ms of CPU per request.
 """
 
 

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from torch.distributed.run import get_args_parser
+from typer.main import get_command
 
 from cli_runner import run_cli
+from seqloom.cli.main import app
 
 
 @pytest.mark.parametrize(("rank", "printed"), [(0, True), (1, False)])
@@ -15,3 +18,17 @@ def test_an_invalid_recipe_is_reported_by_the_first_rank_of_a_machine(
     result = run_cli("train", tmp_path / "missing.toml")
     assert result.exit_code != 0
     assert ("missing.toml" in result.stderr) == printed
+
+
+def test_the_options_of_train_can_be_typed_after_torchrun() -> None:
+    """docs/scale.md: only --run needs the separator `--`, as it abbreviates an option of torchrun."""
+    parse = get_args_parser().parse_args
+    train = get_command(app).commands["train"]  # type: ignore[attr-defined]
+    options = [name for parameter in train.params for name in parameter.opts if name[:2] == "--"]
+    assert "--resume" in options
+    others = [name for name in options if name != "--run"]
+    typed = parse(["--nproc-per-node", "2", "-m", "seqloom", "train", "R", *others])
+    assert typed.training_script_args == ["train", "R", *others]
+    separated = parse(["-m", "--", "seqloom", "train", "R", "--run", "X"])
+    assert (separated.module, separated.training_script) == (True, "seqloom")
+    assert separated.training_script_args == ["train", "R", "--run", "X"]

@@ -2,13 +2,17 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.data.checks import statistics
 from seqloom.data.checks.doctor import DatasetCheck, WorstBatch, examine
-from seqloom.data.checks.statistics import LengthHistogram
+from seqloom.data.checks.statistics import LengthHistogram, SplitStatistics
 from seqloom.data.checks.warnings import Finding
+from seqloom.data.preparation import file_parts
+from seqloom.data.preparation.workers import run_in_processes
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 CLEAN = [(f"{a}{b}", f"{b}{a}!") for a in LETTERS for b in LETTERS if a < b]
@@ -239,3 +243,54 @@ def test_invisible_characters_and_mixed_scripts_are_warnings_with_their_lines(
     mixed = the_finding(check, "1 of 11 targets have words that mix")
     assert "test.tsv:11: '\u0410pple'" in mixed.what
     assert invisible.level == mixed.level == "warning"
+
+
+UNUSUAL = [
+    ("a", ""),
+    ("x" * 90, "yy"),
+    ("in\u200bvisible", "b"),
+    ("cafe\u0301", "d"),
+    CLEAN[0],
+    CLEAN[1],
+    ("same", "same"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("invalid_lines", ["skip", "error"])
+def test_several_processes_count_what_one_process_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, invalid_lines: str
+) -> None:
+    append(folder, "train", *UNUSUAL)
+    with (folder / "train.tsv").open("a") as file:
+        file.write("no second column\n")
+    append(folder, "train", *UNUSUAL)
+    monkeypatch.setattr(statistics, "MIN_PARALLEL_BYTES", 1)
+    monkeypatch.setattr(file_parts, "PART_BYTES", 600)
+    run = Mock(wraps=run_in_processes)
+    monkeypatch.setattr(statistics, "run_in_processes", run)
+    checks = []
+    read: list[tuple[str, int]] = []
+    for workers in (1, 2):
+        data = {
+            "dev": {"kind": "hold-out", "fraction": 0.1},
+            "filter": {"max_source_tokens": 50},
+            "invalid_lines": invalid_lines,
+            "workers": workers,
+        }
+        checks.append(examine(recipe(folder, **data), lambda *progress: read.append(progress)))
+    assert read[-3][0] == "train"
+    assert read[-3][1] > 250, "the progress of the processes is reported"
+    assert run.call_count == 1
+    assert len(run.call_args.args[1]) > 3, "the file is cut into several parts"
+    one, several = checks
+    assert several.findings == one.findings
+    assert (several.worst_batch, several.exit_code) == (one.worst_batch, one.exit_code)
+    for mine, other in zip(several.statistics, one.statistics, strict=True):
+        assert counts_of(mine) == counts_of(other)
+
+
+def counts_of(counted: SplitStatistics) -> dict[str, Any]:
+    """All statistics of a split. Errors are compared by their messages."""
+    unequal = {"pairs": None, "sources": None, "problems": [str(each) for each in counted.problems]}
+    return vars(counted) | unequal

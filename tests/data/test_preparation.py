@@ -324,9 +324,51 @@ def test_changed_shard_is_built_again_and_the_others_are_kept(
     changed = bytearray(path.read_bytes())
     changed[0] ^= 1
     path.write_bytes(changed)
-    again = build_corpus(request_)
+    again, notes = build_with_notes(request_)
     assert contents(again) == uninterrupted
     assert {name for name, inode in inodes(again).items() if inode != before[name]} == {"00002"}
+    (note,) = notes
+    assert "They are not used and are built again from the unchanged data" in note
+    assert note.endswith(f"\n  {path}"), "only the changed file is listed"
+
+
+def build_with_notes(request: CorpusRequest) -> tuple[Corpus, list[str]]:
+    notes: list[str] = []
+    corpus = build_corpus(request, lambda reading: notes.append(reading.note))
+    return corpus, [note for note in notes if note]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed"])
+def test_damaged_shard_of_an_unfinished_build_is_not_used(
+    request_: CorpusRequest, uninterrupted: dict[str, bytes], isolated_cache: Path, damage: str
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        _build_until(request_, _interrupt)
+    (path,) = (isolated_cache / "prepared").glob(".build-*/00001/source.ids")
+    content = path.read_bytes()
+    path.write_bytes(content[:-2] if damage == "truncated" else content[::-1])
+    corpus, notes = build_with_notes(request_)
+    assert contents(corpus) == uninterrupted
+    assert len(notes) == 1
+    assert str(path) in notes[0]
+
+
+def test_damaged_shard_is_noticed_although_the_manifest_is_missing(
+    request_: CorpusRequest, uninterrupted: dict[str, bytes]
+) -> None:
+    corpus = build_corpus(request_)
+    (corpus.folder / "manifest.json").unlink()
+    path = corpus.folder / "00001" / "target.ids"
+    path.write_bytes(path.read_bytes()[::-1])
+    again, notes = build_with_notes(request_)
+    assert contents(again) == uninterrupted
+    assert "manifest.json" in notes[0]
+    assert "00001/target.ids" in notes[1]
+
+
+def test_intact_corpus_is_used_without_a_note(request_: CorpusRequest) -> None:
+    assert build_with_notes(request_)[1] == []
+    assert build_with_notes(request_)[1] == []
 
 
 def test_copied_corpus_is_checked_once_and_used(

@@ -1,14 +1,17 @@
 """Training the tokenizers of a run, and caching them."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.text import TextConfig
 from seqloom.core.errors import ConfigError
+from seqloom.data.corpus.dataset import ReadingProgress
 from seqloom.data.corpus.vocabularies import SOURCES, _vocabulary_settings, train_tokenizers
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_split
@@ -121,12 +124,36 @@ def test_damaged_vocabulary_is_trained_again(tmp_path: Path, isolated_cache: Pat
     config = recipe(tmp_path)
     _, target = train_tokenizers(config)
     (path,) = (isolated_cache / "vocabularies").glob("*/target.json")
+    reports: list[ReadingProgress] = []
     path.write_bytes(path.read_bytes()[:-9])
-    assert train_tokenizers(config)[1].digest == target.digest
+    assert train_tokenizers(config, reports.append)[1].digest == target.digest
     same_size = bytearray(path.read_bytes())
     same_size[len(same_size) // 2] ^= 1
     path.write_bytes(same_size)
-    assert train_tokenizers(config)[1].digest == target.digest
+    assert train_tokenizers(config, reports.append)[1].digest == target.digest
+    assert [str(path) in each.note for each in reports] == [True, True]
+    assert train_tokenizers(config, reports.append)[1].digest == target.digest
+    assert len(reports) == 2, "an intact vocabulary is not reported"
+
+
+def test_process_that_waits_for_a_vocabulary_reports_it(
+    tmp_path: Path, isolated_cache: Path
+) -> None:
+    config = recipe(tmp_path)
+    train_tokenizers(config)
+    (folder,) = (isolated_cache / "vocabularies").glob("[!.]*")
+    (folder / "manifest.json").unlink()
+    waits = threading.Event()
+
+    def progress(reading: ReadingProgress) -> None:
+        if reading.waits:
+            waits.set()
+
+    thread = threading.Thread(target=train_tokenizers, args=(config, progress))
+    with FileLock(folder.with_name(f".lock-{folder.name}")):
+        thread.start()
+        assert waits.wait(20)
+    thread.join()
 
 
 def test_vocabulary_too_small_for_the_characters_is_an_error(

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 import sentencepiece
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seqloom.core.errors import ConfigError, DataError
@@ -39,6 +39,23 @@ def test_decode_equals_the_decoding_of_sentencepiece(text: str) -> None:
     processor = sentencepiece.SentencePieceProcessor(model_proto=SUBWORDS.model)
     ids = SUBWORDS.encode(text)
     assert SUBWORDS.decode(ids) == processor.decode(ids)
+
+
+NORMALISING = [
+    SubwordTokenizer.train(LINES, Preprocessing(Tags((), form)), 300, "bpe", byte_fallback=True)
+    for form in ("none", "nfc", "nfkc")
+]
+letters_and_marks = st.text(st.sampled_from("aeA \n\tÅﬁ①각각\u0301\u0308\u0327\u0345"))
+
+
+@given(st.lists(any_text | letters_and_marks, max_size=4), st.sampled_from(NORMALISING))
+@example(["a\te"], NORMALISING[0])
+@example(["a\ne", "a"], NORMALISING[1])
+@example(["a", "\u0301e"], NORMALISING[1])
+def test_a_list_is_encoded_like_each_of_its_texts(
+    texts: list[str], tokenizer: SubwordTokenizer
+) -> None:
+    assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
 
 
 def test_only_white_space_is_normalised() -> None:

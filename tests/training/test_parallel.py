@@ -19,6 +19,7 @@ from seqloom.models.transformer import TransformerEncoder
 from seqloom.runs.folder.weights import read_tensors, write_tensors
 from seqloom.training import loop
 from seqloom.training.distributed import World, join_world
+from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.out_of_memory import split_on_out_of_memory
@@ -368,3 +369,22 @@ def test_an_error_is_raised_by_one_rank() -> None:
     assert failure(1, ConfigError("x"), seqloom_error_0="y").type is ConfigError
     assert failure(0, ConfigError("x")).type is ConfigError
     assert failure(1, RuntimeError("a bug")).type is RuntimeError
+
+
+def test_the_rank_that_repairs_damaged_data_reports_it(
+    tmp_path: Path, isolated_cache: Path
+) -> None:
+    config = tiny_config("training.steps=1")
+    train(config, tmp_path / "first")
+    for path in (isolated_cache / "prepared").glob("*/00000/target.ids"):
+        path.write_bytes(path.read_bytes()[::-1])
+
+    def report(event: Event) -> None:
+        if event.kind == "note" and "built again" in event.data["text"]:
+            with (tmp_path / "notes").open("a") as file:
+                file.write(event.data["text"].replace("\n", "") + "\n")
+
+    run = lambda _: train(config, tmp_path / "second", report=report)  # noqa: E731
+    assert run_on_ranks(2, run) == [0, 0]
+    notes = (tmp_path / "notes").read_text().splitlines()
+    assert len(notes) == 2, "one note for each of the splits train and dev"

@@ -12,6 +12,7 @@ from seqloom.config.schema.task import (
     TokenTaskConfig,
     TranslationConfig,
 )
+from seqloom.data.corpus.dataset import ProgressCallback, ignore_progress
 from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.readers.splits import read_split
@@ -27,15 +28,17 @@ from seqloom.text.build import load_tokenizer
 from seqloom.text.tokenizer import Tokenizer
 
 
-def learn_task(config: RunConfig) -> Task:
+def learn_task(config: RunConfig, progress: ProgressCallback = ignore_progress) -> Task:
     """Build the task of a new run.
 
     A task with token outputs trains its tokenizers on the training split. A task with vectors as
     sources computes the scale that normalises them.
+
+    progress: see `train_tokenizers`
     """
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data, config.is_free_running)
-    tokenizers = train_tokenizers(config)
+    tokenizers = train_tokenizers(config, progress)
     if isinstance(config.task, LabelsConfig) and config.data.has_frames:
         scale = FrameScale.learn(example.source for example in read_split(config.data, "train"))
         return FrameLabelling(scale, tokenizers.target, config.task.scores)

@@ -97,7 +97,7 @@ def train(
             folder,
             world.broadcast(resume or (world.is_main and continues_job(folder))),
             world,
-            report if world.is_main else lambda event: None,
+            report if world.is_main else _notes_only(report),
         )
         try:
             # Signals are caught only from here on. Before, there is nothing to save.
@@ -133,6 +133,12 @@ def train(
         general_before=next(iter(general.values()), {}),
         general_best=general.get(score.best_step, {}),
     )
+
+
+def _notes_only(report: EventCallback) -> EventCallback:
+    """Return the callback of a rank other than 0. The rank that finds damaged data repairs it and
+    reports it; rank 0 reports everything else."""
+    return lambda event: report(event) if event.kind == "note" else None
 
 
 def take_step(session: Session) -> StepResult:

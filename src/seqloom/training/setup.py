@@ -32,10 +32,11 @@ from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.planning import size_chunks
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
+from seqloom.data.checks.changed_inputs import changed_inputs, remember_inputs
 from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.checks.sentences import resolve_sentence_splitting
 from seqloom.data.corpus.corpus import Corpus
-from seqloom.data.corpus.dataset import Dataset, ReadingProgress
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback, ReadingProgress
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.data.example import Example, Split
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
@@ -101,10 +102,14 @@ def open_session(
     world.barrier()
     config = _resolve_batches_per_step(config, folder, resume, world)
     start = _load_start(config, folder, resume)
-    task = _build_task(config, folder, resume, start)
+    if world.is_main:
+        _report_changed_inputs(config, report)
+    task = _build_task(config, folder, resume, start, report)
     train = _load_corpus(config, task, "train", report)
     dev = _load_corpus(config, task, "dev", report)
     general = _load_general(config, task, report, world.is_main)
+    if world.is_main:
+        remember_inputs(config.data)
     config = _resolve_splitting(config, folder, resume)
     check_equal_facts({"training data (digest)": train.digest}, world)
     torch.manual_seed(config.training.seed)
@@ -239,7 +244,8 @@ def prepare_data(config: RunConfig, report: EventCallback) -> dict[Split, Corpus
     Returns the prepared splits. A forecasting model has none, because its data needs no preparation.
     """
     start = None if config.training.start is None else load_start(config, config.training.start)
-    task = learn_task(config) if start is None else start.task
+    _report_changed_inputs(config, report)
+    task = start.task if start else learn_task(config, _progress("train", report))
     prepared: dict[Split, Corpus] = {}
     splits: tuple[Split, ...] = ("train", "dev")
     for split in splits:
@@ -248,7 +254,15 @@ def prepare_data(config: RunConfig, report: EventCallback) -> dict[Split, Corpus
             dataset = dataset.corpus
         if isinstance(dataset, Corpus):
             prepared[split] = dataset
+    remember_inputs(config.data)
     return prepared
+
+
+def _report_changed_inputs(config: RunConfig, report: EventCallback) -> None:
+    """Report the data files that have changed since they were last prepared."""
+    if changed := changed_inputs(config.data):
+        text = "data files have changed since they were last prepared, so they are prepared again: "
+        report(Event("note", 0, {"text": text + ", ".join(changed)}))
 
 
 def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConfig:
@@ -261,11 +275,13 @@ def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConf
     return config.model_copy(update={"text": config.text.model_copy(update=kept)})
 
 
-def _build_task(config: RunConfig, folder: Path, resume: bool, start: Start | None) -> Task:
+def _build_task(
+    config: RunConfig, folder: Path, resume: bool, start: Start | None, report: EventCallback
+) -> Task:
     """Return the task: that of the run, of the parent, or a new one learned from the data."""
     if resume:
         return read_setup(folder)[1]
-    return learn_task(config) if start is None else start.task
+    return start.task if start else learn_task(config, _progress("train", report))
 
 
 def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
@@ -421,10 +437,20 @@ def _prepare_folder(
 
 
 def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallback) -> Dataset:
-    def progress(reading: ReadingProgress) -> None:
-        report(Event("tokenise", 0, {"split": split, **asdict(reading)}))
+    return task.corpus(config, split, _progress(split, report))
 
-    return task.corpus(config, split, progress)
+
+def _progress(split: Split, report: EventCallback) -> ProgressCallback:
+    """Return a callback that converts progress of reading a split to events."""
+
+    def progress(reading: ReadingProgress) -> None:
+        data = asdict(reading)
+        if text := data.pop("note"):
+            report(Event("note", 0, {"text": text}))
+        else:
+            report(Event("tokenise", 0, {"split": split, **data}))
+
+    return progress
 
 
 def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[Example]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli.options import ParentFolder, Recipe, Settings
-from seqloom.cli.output import print_line
+from seqloom.cli.output import print_line, print_message
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.recipe_settings import resolve_recipe
@@ -65,10 +65,10 @@ def prepare(
 
 
 def _show(show: ShowProgress, event: Event) -> None:
-    if event.kind != "tokenise":
-        return
-    if event.data["waits"]:
-        show(0, None, "waiting for another process that prepares the same data")
+    if event.kind == "note":
+        print_message(f"note: {event.data['text']}")
+    elif event.data["waits"]:
+        print_message("waiting for another process that prepares the same data")
     else:
         description = f"tokenising {event.data['split']}"
         show(event.data["examples"], event.data["total"], description)

@@ -89,7 +89,9 @@ def train(
     from seqloom.cli.training_display import exit_code, summary_lines, training_display
     from seqloom.training.loop import train as run_training
 
-    with training_display(progress if is_main_rank() else "none") as report:
+    # The other ranks report only notes about data that they prepare.
+    style = progress if is_main_rank() or progress == "none" else "plain"
+    with training_display(style) as report:
         summary = run_training(config, folder, resume=resume, report=report)
     if is_main_rank():
         for line in summary_lines(config, summary):

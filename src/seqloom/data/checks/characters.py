@@ -24,6 +24,11 @@ class LineSample:
         if len(self.first) < MAX_LISTED:
             self.first.append(line)
 
+    def extend(self, other: "LineSample") -> None:
+        """Add the lines that another object has counted."""
+        self.count += other.count
+        self.first = (self.first + other.first)[:MAX_LISTED]
+
     def __bool__(self) -> bool:
         return self.count > 0
 
@@ -49,6 +54,12 @@ class CharacterStatistics:
             self.invisible.add(f"{where}: U+{ord(character):04X} {label}")
         if word := next(mixed_script_words(text), ""):
             self.mixed_scripts.add(f"{where}: {word!r}")
+
+    def extend(self, other: "CharacterStatistics") -> None:
+        """Add the texts that another object has counted."""
+        self.not_nfc.extend(other.not_nfc)
+        self.invisible.extend(other.invisible)
+        self.mixed_scripts.extend(other.mixed_scripts)
 
 
 LAST_FORMAT = 0xE007F

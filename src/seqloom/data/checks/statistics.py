@@ -1,11 +1,12 @@
-"""Statistics of a split, collected in one pass over its examples."""
+"""Statistics of a split, collected in one pass over its examples. Several processes read large files."""
 
 import hashlib
 import heapq
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +17,20 @@ from seqloom.data.checks.characters import CharacterStatistics
 from seqloom.data.corpus.filters import PairLengths, empty_side, reason_to_drop
 from seqloom.data.corpus.vocabularies import Tokenizers
 from seqloom.data.example import Example, InvalidLine, Split
-from seqloom.data.readers.splits import InvalidLines, corpora_of, read_split
+from seqloom.data.preparation.build import MIN_PARALLEL_BYTES, available_cores
+from seqloom.data.preparation.file_parts import FileParts, cut_corpus
+from seqloom.data.preparation.workers import can_use_processes, run_in_processes
+from seqloom.data.readers.splits import (
+    InvalidLines,
+    corpora_of,
+    empty_corpus_error,
+    hold_out_rule,
+    read_split,
+    read_with_group,
+    split_files,
+    table_name,
+    training_corpora,
+)
 from seqloom.text.long_text import encode_target
 from seqloom.text.vocabulary import UNKNOWN
 
@@ -48,6 +62,12 @@ class TokenStatistics:
         self.tokens += len(ids)
         self.unknown += ids.count(UNKNOWN)
 
+    def extend(self, other: "TokenStatistics") -> None:
+        """Add the texts that another object has counted."""
+        self.lengths += other.lengths
+        self.tokens += other.tokens
+        self.unknown += other.unknown
+
     @property
     def unknown_share(self) -> float:
         return self.unknown / max(self.tokens, 1)
@@ -77,6 +97,10 @@ class TextHashes:
 
     def add(self, value: int) -> None:
         self._added.append(value)
+
+    def extend(self, other: "TextHashes") -> None:
+        """Add the texts of another set, before `finish`."""
+        self._added += other._added
 
     def finish(self) -> int:
         """Prepare for membership tests with `in`. Call it once, after the last `add`.
@@ -140,6 +164,26 @@ class SplitStatistics:
     problems: list[SeqloomError] = field(default_factory=list)
     """One error for each corpus that cannot be read completely."""
 
+    def extend(self, other: "SplitStatistics") -> None:
+        """Add the examples of a later part of the training split.
+
+        Skipped lines and problems are not added.
+        """
+        self.kept.extend(self.examples + index for index in other.kept)
+        self.examples += other.examples
+        self.identical += other.identical
+        self.empty += other.empty
+        self.first_empty = self.first_empty or other.first_empty
+        self.dropped += other.dropped
+        self.longest = heapq.nlargest(MAX_LONGEST, self.longest + other.longest)
+        for mine, added in ((self.source, other.source), (self.target, other.target)):
+            if mine is not None and added is not None:
+                mine.extend(added)
+        self.pairs.extend(other.pairs)
+        self.sources.extend(other.sources)
+        self.source_characters.extend(other.source_characters)
+        self.target_characters.extend(other.target_characters)
+
 
 def collect_statistics(
     config: DataConfig,
@@ -155,20 +199,19 @@ def collect_statistics(
                 the training split. None if `split` is the training split itself.
     progress:   called at intervals with the number of examples read so far
     """
-    statistics = SplitStatistics(split)
-    if tokenizers is not None:
-        statistics.source = None if tokenizers.source is None else TokenStatistics()
-        statistics.target = TokenStatistics()
-    for example in _readable_examples(config, split, statistics):
-        _count_duplicates(statistics, example, train)
-        if tokenizers is None or tokenizers.source is not None:
-            statistics.source_characters.add(example.source, example.where)
-        statistics.target_characters.add(example.target, example.where)
-        if tokenizers is not None:
-            _count_tokens(statistics, example, tokenizers, config)
-        statistics.examples += 1
-        if statistics.examples % PROGRESS_EVERY == 0:
-            progress(statistics.examples)
+    statistics = _no_examples(split, tokenizers)
+    for corpus in corpora_of(config, split):
+        one_corpus = config.model_copy(update={split: (corpus,), "replay": None})
+        try:
+            if parts := _parts_for_processes(one_corpus, split, tokenizers):
+                _count_in_processes(statistics, one_corpus, parts, tokenizers, progress)
+                continue
+            for example in read_split(one_corpus, split, statistics.skipped_lines.add):
+                _count_example(statistics, example, tokenizers, config, train)
+                if statistics.examples % PROGRESS_EVERY == 0:
+                    progress(statistics.examples)
+        except SeqloomError as error:
+            statistics.problems.append(error)
     progress(statistics.examples)
     statistics.repeated_pairs = statistics.pairs.finish()
     statistics.repeated_sources = statistics.sources.finish()
@@ -176,21 +219,104 @@ def collect_statistics(
     return statistics
 
 
-def _readable_examples(
-    config: DataConfig, split: Split, statistics: SplitStatistics
-) -> Iterator[Example]:
-    """Yield the examples of all corpora. If reading a corpus raises an error, add the error to
-    `statistics.problems` and continue with the next corpus."""
+def _no_examples(split: Split, tokenizers: Tokenizers | None) -> SplitStatistics:
+    statistics = SplitStatistics(split)
+    if tokenizers is not None:
+        statistics.source = None if tokenizers.source is None else TokenStatistics()
+        statistics.target = TokenStatistics()
+    return statistics
 
-    def count_skipped(line: InvalidLine) -> None:
-        statistics.skipped_lines.add(line)
 
-    for corpus in corpora_of(config, split):
-        try:
-            one_corpus = config.model_copy(update={split: (corpus,), "replay": None})
-            yield from read_split(one_corpus, split, count_skipped)
-        except SeqloomError as error:
-            statistics.problems.append(error)
+def _parts_for_processes(
+    config: DataConfig, split: Split, tokenizers: Tokenizers | None
+) -> list[FileParts]:
+    """Return the parts of a training corpus that several processes read.
+
+    The list is empty if one process reads the corpus: it is small or cannot be cut, or its tokenizers
+    cannot be sent to other processes.
+    """
+    (corpus,) = corpora_of(config, split)
+    is_small = sum(path.stat().st_size for path in split_files(config, split)) < MIN_PARALLEL_BYTES
+    if split != "train" or is_small or _worker_count(config) == 1:
+        return []
+    if not can_use_processes((config, tokenizers)):
+        return []
+    parts, _ = cut_corpus(corpus, config.folder, table_name(config, corpus, split)) or ([], 0)
+    return parts if len(parts) > 1 else []
+
+
+def _worker_count(config: DataConfig) -> int:
+    return config.workers or available_cores()
+
+
+def _count_in_processes(
+    statistics: SplitStatistics,
+    config: DataConfig,
+    parts: list[FileParts],
+    tokenizers: Tokenizers | None,
+    progress: Callable[[int], None],
+) -> None:
+    """Add the examples of a training corpus to `statistics`. Each process reads other parts."""
+    before = statistics.examples
+    counted = run_in_processes(
+        partial(_part_statistics, config, tokenizers),
+        parts,
+        min(_worker_count(config), len(parts)),
+        lambda read: progress(before + read),
+    )
+    invalid = InvalidLines()
+    for part in counted:
+        statistics.extend(part)
+        invalid.extend(part.skipped_lines)
+    if problems := [error for part in counted for error in part.problems]:
+        raise problems[0]
+    if config.invalid_lines == "error" and invalid.count:
+        raise invalid.error()
+    statistics.skipped_lines.extend(invalid)
+    if statistics.examples == before:
+        (corpus,) = training_corpora(config)
+        raise empty_corpus_error(config, corpus, "train")
+
+
+def _part_statistics(
+    config: DataConfig,
+    tokenizers: Tokenizers | None,
+    parts: FileParts,
+    progress: Callable[[int], None],
+) -> SplitStatistics:
+    """Return the statistics of a part of the only training corpus. All invalid lines are counted as
+    skipped."""
+    statistics = _no_examples("train", tokenizers)
+    (corpus,) = training_corpora(config)
+    split_of = hold_out_rule(config)
+    try:
+        for number, record in enumerate(read_with_group(config, corpus, "train", parts), start=1):
+            if isinstance(record, InvalidLine):
+                statistics.skipped_lines.add(record)
+            elif split_of is None or split_of(record) == "train":
+                _count_example(statistics, record, tokenizers, config, None)
+            if number % PROGRESS_EVERY == 0:
+                progress(number)
+    except SeqloomError as error:
+        statistics.problems.append(error)
+    progress(statistics.examples)
+    return statistics
+
+
+def _count_example(
+    statistics: SplitStatistics,
+    example: Example,
+    tokenizers: Tokenizers | None,
+    config: DataConfig,
+    train: SplitStatistics | None,
+) -> None:
+    _count_duplicates(statistics, example, train)
+    if tokenizers is None or tokenizers.source is not None:
+        statistics.source_characters.add(example.source, example.where)
+    statistics.target_characters.add(example.target, example.where)
+    if tokenizers is not None:
+        _count_tokens(statistics, example, tokenizers, config)
+    statistics.examples += 1
 
 
 def _hash(*texts: str) -> int:

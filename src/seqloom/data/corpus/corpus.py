@@ -14,6 +14,7 @@ from seqloom.data.corpus.dataset import (
     IntArray,
     ProgressCallback,
     ReadingProgress,
+    damage_note,
     ignore_progress,
 )
 from seqloom.data.corpus.disk_cache import cache_root, changed_files, resumable_folder
@@ -141,7 +142,10 @@ def build_corpus(request: CorpusRequest, progress: ProgressCallback = ignore_pro
     def report_waiting() -> None:
         progress(ReadingProgress(0, waits=True))
 
-    return Corpus(resumable_folder(KIND, request.digest(), fill, report_waiting))
+    def report_damage(files: Sequence[str]) -> None:
+        progress(damage_note(files))
+
+    return Corpus(resumable_folder(KIND, request.digest(), fill, report_waiting, report_damage))
 
 
 def corpus_folder(request: CorpusRequest) -> Path:

@@ -1,6 +1,6 @@
 """Dataset: the interface through which batching reads the examples of a split."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,11 +43,13 @@ class ReadingProgress:
     examples: number of examples read so far
     total:    number of all examples; None if it is unknown
     waits:    True if another process prepares the same data, and this process waits for it
+    note:     a message for the user, such as a file of the cache that is damaged
     """
 
     examples: int
     total: int | None = None
     waits: bool = False
+    note: str = ""
 
 
 ProgressCallback = Callable[[ReadingProgress], None]
@@ -55,6 +57,19 @@ ProgressCallback = Callable[[ReadingProgress], None]
 
 def ignore_progress(progress: ReadingProgress) -> None:
     """The default progress callback. It does nothing."""
+
+
+def damage_note(files: Sequence[str]) -> ReadingProgress:
+    """Return a progress report that lists damaged files of the cache.
+
+    files: a line for each file
+    """
+    listed = "".join(f"\n  {line}" for line in files)
+    return ReadingProgress(
+        0,
+        note="prepared files have changed since they were written. They are not used and are built "
+        f"again from the unchanged data:{listed}",
+    )
 
 
 class Dataset(Protocol):

@@ -15,6 +15,7 @@ from seqloom.core.storage import (
     MANIFEST,
     TEMPORARY_PREFIX,
     atomic_folder,
+    find_damage,
     read_manifest,
     sha256,
     storage_errors,
@@ -24,6 +25,9 @@ from seqloom.core.storage import (
 
 STAMPS = "stamps.json"
 """File with the modification time of each file of a folder, to notice changes without reading them."""
+
+DamageCallback = Callable[[Sequence[str]], None]
+"""Called with a line for each file that is damaged or missing, before these files are built again."""
 
 
 def cache_root() -> Path:
@@ -37,19 +41,28 @@ def cached_folder(
     digest: str,
     fill: Callable[[Path], None],
     on_wait: Callable[[], None] = lambda: None,
+    on_damage: DamageCallback | None = None,
 ) -> Path:
     """Return the folder cached under this digest. Build the folder if it is missing or damaged.
 
     If several processes request the same folder, one builds it and the others wait.
 
-    fill:    writes the files into the given empty folder
-    on_wait: called once if another process builds the folder
+    fill:      writes the files into the given empty folder
+    on_wait:   called once if another process builds the folder
+    on_damage: called before a damaged folder is built again. Without this function, the sizes of the
+               files are checked, but not their contents
     """
     folder = cache_root() / kind / digest
-    if is_complete(folder):
+
+    def is_intact() -> bool:
+        return is_complete(folder) if on_damage is None else not find_damage(folder)
+
+    if is_intact():
         return folder
     with _locked(folder, on_wait):
-        if not is_complete(folder):
+        if not is_intact():
+            if on_damage is not None and folder.exists():
+                on_damage(find_damage(folder))
             # A temporary folder found here was left by a process that died while holding the lock.
             for leftover in folder.parent.glob(f"{TEMPORARY_PREFIX}*{digest}-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
@@ -62,14 +75,16 @@ def resumable_folder(
     kind: str,
     digest: str,
     fill: Callable[[Path], None],
-    on_wait: Callable[[], None] = lambda: None,
+    on_wait: Callable[[], None],
+    on_damage: DamageCallback,
 ) -> Path:
     """Return the folder cached under this digest, like `cached_folder`. If `fill` is interrupted,
     the next call continues with the files that it has written.
 
-    fill:    writes the files that are missing in the given folder, and a manifest at the end. If a
-             file of the folder has changed, the subfolder that contains the file is removed first
-    on_wait: called once if another process builds the folder
+    fill:      writes the files that are missing in the given folder, and a manifest at the end. If a
+               file of the folder has changed, the subfolder that contains the file is removed first
+    on_wait:   called once if another process builds the folder
+    on_damage: called before changed files are built again
     """
     folder = cache_root() / kind / digest
     if not changed_files(folder):
@@ -78,6 +93,8 @@ def resumable_folder(
         changed = changed_files(folder)
         if changed:
             building = folder.with_name(f".build-{digest}")
+            if folder.exists():
+                on_damage([str(folder / name) for name in changed])
             try:
                 _reuse_intact_files(folder, building, changed)
                 building.mkdir(exist_ok=True)
@@ -158,14 +175,6 @@ def changed_files(folder: Path) -> list[str]:
     return changed
 
 
-def discard(kind: str, digest: str) -> None:
-    """Invalidate the folder cached under this digest, so that the next request builds it again."""
-    folder = cache_root() / kind / digest
-    with _locked(folder):
-        # A folder without a manifest counts as incomplete.
-        (folder / MANIFEST).unlink(missing_ok=True)
-
-
 def is_complete(folder: Path) -> bool:
     """Return whether every file listed in the manifest exists and has the size listed there. The
     contents of the files are not checked."""
@@ -177,7 +186,7 @@ def is_complete(folder: Path) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+def _locked(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of a folder. The system releases the lock even if the process is killed."""
     path = folder.with_name(f".lock-{folder.name}")
     with ExitStack() as stack:

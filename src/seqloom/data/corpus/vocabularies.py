@@ -11,8 +11,13 @@ from seqloom.config.loading.defaults import OLD_BEHAVIOUR
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import training_tags
 from seqloom.config.schema.text import TextConfig, TokenizerConfig, TokenizerExtensionConfig
-from seqloom.core.errors import StorageError
-from seqloom.data.corpus.disk_cache import cached_folder, discard
+from seqloom.data.corpus.dataset import (
+    ProgressCallback,
+    ReadingProgress,
+    damage_note,
+    ignore_progress,
+)
+from seqloom.data.corpus.disk_cache import cached_folder
 from seqloom.data.corpus.fingerprint import fingerprint, json_digest
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_split
@@ -39,8 +44,11 @@ class Tokenizers(NamedTuple):
     target: Tokenizer
 
 
-def train_tokenizers(config: RunConfig) -> Tokenizers:
-    """Train the tokenizers of a run, or load them from the cache."""
+def train_tokenizers(config: RunConfig, progress: ProgressCallback = ignore_progress) -> Tokenizers:
+    """Train the tokenizers of a run, or load them from the cache.
+
+    progress: called if another process trains the same tokenizers, or if the cache is damaged
+    """
     text = config.text
     target_only = not config.has_text_source
     tags = tuple(dict.fromkeys((*text.tags, *training_tags(config.data))))
@@ -87,12 +95,14 @@ def train_tokenizers(config: RunConfig) -> Tokenizers:
             train(text.tokenizer, _stored_lines(sources)).save(folder, "source")
             sources.unlink()
 
-    try:
-        return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
-    except StorageError:
-        # The cache checks only file sizes, so a damaged file of the right size is detected here.
-        discard("vocabularies", digest)
-        return _load(cached_folder("vocabularies", digest, fill), target_only, text.shared)
+    folder = cached_folder(
+        "vocabularies",
+        digest,
+        fill,
+        on_wait=lambda: progress(ReadingProgress(0, waits=True)),
+        on_damage=lambda files: progress(damage_note(files)),
+    )
+    return _load(folder, target_only, text.shared)
 
 
 def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:

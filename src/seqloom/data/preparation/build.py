@@ -19,8 +19,19 @@ from pathlib import Path
 import numpy as np
 
 from seqloom.core.errors import DataError
-from seqloom.core.storage import read_manifest, remove_leftovers, sync, write_manifest
-from seqloom.data.corpus.dataset import CorpusReport, ProgressCallback, ReadingProgress
+from seqloom.core.storage import (
+    find_damage,
+    read_manifest,
+    remove_leftovers,
+    sync,
+    write_manifest,
+)
+from seqloom.data.corpus.dataset import (
+    CorpusReport,
+    ProgressCallback,
+    ReadingProgress,
+    damage_note,
+)
 from seqloom.data.corpus.filters import INVALID_LINE
 from seqloom.data.preparation import file_parts, jobs
 from seqloom.data.preparation.jobs import SplitSource, input_bytes, shard_jobs, split_sources
@@ -51,6 +62,7 @@ def build_text_corpus(
     training_shards: see `split_sources`
     """
     _keep_shards_of_this_plan(folder)
+    _remove_damaged_shards(folder, progress)
     sources = split_sources(request, training_shards)
     workers = _worker_count(request, sources)
     total = None
@@ -83,6 +95,14 @@ def _keep_shards_of_this_plan(folder: Path) -> None:
         for shard in shard_folders(folder):
             shutil.rmtree(shard)
         path.write_text(plan)
+
+
+def _remove_damaged_shards(folder: Path, progress: ProgressCallback) -> None:
+    """Remove the shards of an earlier build whose files differ from their manifest."""
+    for shard in shard_folders(folder):
+        if problems := find_damage(shard):
+            progress(damage_note(problems))
+            shutil.rmtree(shard)
 
 
 def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int:

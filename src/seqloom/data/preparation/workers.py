@@ -1,4 +1,4 @@
-"""Worker processes that write shards.
+"""Worker processes that write shards, or read parts of data files for other purposes.
 
 A worker is a Python process that reads jobs from its standard input and writes messages to its
 standard output. Unlike the processes of `multiprocessing`, it does not import the program of its
@@ -11,10 +11,12 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from typing import Any
 
 from seqloom.core.errors import SeqloomError
 from seqloom.data.preparation.jobs import ShardJob
@@ -27,6 +29,10 @@ POLL_SECONDS = 0.1
 """Seconds between two calls of the progress callback."""
 
 Jobs = Iterator[tuple[ShardJob, Records]]
+Progress = Callable[[int], None]
+Work = Callable[[Any, Progress], Any]
+"""Does a job in a worker. The arguments are the job, and a function to call at intervals with the
+number of records that have been read. A function of a module, or a `functools.partial` of one."""
 
 
 def write_shards(
@@ -34,7 +40,7 @@ def write_shards(
     folder: Path,
     jobs: Jobs,
     workers: int,
-    progress: Callable[[int], None],
+    progress: Progress,
 ) -> None:
     """Write the shards of all jobs to `folder`, in this process or in several processes.
 
@@ -42,23 +48,43 @@ def write_shards(
     progress: called at intervals with the number of records that have been read
     """
     if workers > 1:
-        pool = _Pool(request, folder, workers)
-        try:
-            pool.run(jobs, progress)
-        finally:
-            pool.close()
+        work = partial(_write_shard_of_job, request, folder)
+        run_in_processes(work, (job for job, _ in jobs), workers, progress)
         return
     finished = 0
     for job, records in jobs:
         finished += write_shard(request, job, records, folder, _added_to(finished, progress))
 
 
-def _added_to(finished: int, progress: Callable[[int], None]) -> Callable[[int], None]:
+def _added_to(finished: int, progress: Progress) -> Progress:
     return lambda read: progress(finished + read)
 
 
-def can_use_processes(request: CorpusRequest) -> bool:
-    """Return True if other processes can build the corpus.
+def _write_shard_of_job(
+    request: CorpusRequest, folder: Path, job: ShardJob, progress: Progress
+) -> None:
+    """Write a shard in a worker."""
+    write_shard(request, job, job.read(request), folder, progress)
+    if job.temporary is not None:
+        job.temporary.unlink()
+
+
+def run_in_processes(
+    work: Work, jobs: Iterable[Any], workers: int, progress: Progress
+) -> list[Any]:
+    """Do all jobs in worker processes. Return their results, in the order of the jobs.
+
+    progress: called at intervals with the number of records that all workers have read
+    """
+    pool = _Pool(work, workers)
+    try:
+        return pool.run(jobs, progress)
+    finally:
+        pool.close()
+
+
+def can_use_processes(settings: object) -> bool:
+    """Return True if worker processes can be used with these settings.
 
     Return False on Windows, where standard input cannot serve as a `Connection`. Return False if
     the request cannot be pickled, for example because of a class that is defined outside seqloom.
@@ -66,7 +92,7 @@ def can_use_processes(request: CorpusRequest) -> bool:
     if os.name == "nt":
         return False
     try:
-        ForkingPickler.dumps(request)
+        ForkingPickler.dumps(settings)
     except Exception:  # pickling raises errors of several types
         return False
     return True
@@ -103,23 +129,24 @@ class _PreparationWorker:
 class _Pool:
     """Passes jobs to worker processes. One thread per process waits for its messages."""
 
-    def __init__(self, request: CorpusRequest, folder: Path, workers: int) -> None:
-        self._setup = (request, folder)
-        self._jobs: queue.Queue[ShardJob | None] = queue.Queue(maxsize=workers)
+    def __init__(self, work: Work, workers: int) -> None:
+        self._work = work
+        self._jobs: queue.Queue[tuple[int, Any] | None] = queue.Queue(maxsize=workers)
         self._errors: list[BaseException] = []
-        self._read: dict[int, int] = {}  # index of a shard -> number of records read
+        self._read: dict[int, int] = {}  # index of a job -> number of records read
+        self._results: dict[int, Any] = {}  # index of a job -> its result
         self._workers = [_PreparationWorker() for _ in range(workers)]
         self._threads = [
             threading.Thread(target=self._serve, args=(worker,), daemon=True)
             for worker in self._workers
         ]
 
-    def run(self, jobs: Jobs, progress: Callable[[int], None]) -> None:
+    def run(self, jobs: Iterable[Any], progress: Progress) -> list[Any]:
         """Pass on all jobs and wait until they are finished. Raise the first error of a worker."""
         for thread in self._threads:
             thread.start()
-        for job, _ in jobs:
-            self._put(job, progress)
+        for item in enumerate(jobs):
+            self._put(item, progress)
         for _ in self._threads:
             self._put(None, progress)
         for thread in self._threads:
@@ -127,17 +154,18 @@ class _Pool:
                 thread.join(POLL_SECONDS)
                 self._report(progress)
         self._report(progress)
+        return [self._results[index] for index in sorted(self._results)]
 
-    def _put(self, job: ShardJob | None, progress: Callable[[int], None]) -> None:
+    def _put(self, item: tuple[int, Any] | None, progress: Progress) -> None:
         while True:
             self._report(progress)
             try:
-                self._jobs.put(job, timeout=POLL_SECONDS)
+                self._jobs.put(item, timeout=POLL_SECONDS)
                 return
             except queue.Full:
                 continue
 
-    def _report(self, progress: Callable[[int], None]) -> None:
+    def _report(self, progress: Progress) -> None:
         if self._errors:
             raise self._errors[0]
         progress(sum(list(self._read.values())))
@@ -149,31 +177,30 @@ class _Pool:
     def _serve(self, worker: _PreparationWorker) -> None:
         """Pass jobs to one process until there are no more."""
         try:
-            worker.jobs.send(self._setup)
-            while (job := self._jobs.get()) is not None:
+            worker.jobs.send(self._work)
+            while (item := self._jobs.get()) is not None:
+                index, job = item
                 worker.jobs.send(job)
-                self._wait_for(worker, job)
-                if job.temporary is not None:
-                    job.temporary.unlink()
+                self._results[index] = self._wait_for(worker, index)
         except (OSError, EOFError):
             self._errors.append(_ended_worker(worker))
         except BaseException as error:
             self._errors.append(error)
 
-    def _wait_for(self, worker: _PreparationWorker, job: ShardJob) -> None:
-        """Read the messages of a process until it has finished a job."""
+    def _wait_for(self, worker: _PreparationWorker, index: int) -> Any:
+        """Read the messages of a process until it has finished a job. Return the result."""
         while True:
             kind, value = worker.messages.recv()
             if kind == "error":
                 raise value
             if kind == "finished":
-                return
-            self._read[job.index] = value
+                return value
+            self._read[index] = value
 
 
 def _ended_worker(worker: _PreparationWorker) -> SeqloomError:
     return SeqloomError(
-        f"a worker process that prepares data ended with code {worker.process.wait()}, perhaps "
+        f"a worker process that reads data ended with code {worker.process.wait()}, perhaps "
         "because memory ran out. Finished shards are kept. Start again with fewer processes: "
         "--set data.workers=1"
     )
@@ -184,10 +211,9 @@ def run_worker() -> None:
     inbox = Connection(os.dup(STDIN), writable=False)
     outbox = Connection(os.dup(STDOUT), readable=False)
     sys.stdout = sys.stderr  # what other code prints must not be mixed with messages
-    jobs: queue.Queue[ShardJob] = queue.Queue()
+    jobs: queue.Queue[Any] = queue.Queue()
     try:
-        request, folder = inbox.recv()
-        arguments = (request, folder, jobs, outbox)
+        arguments = (inbox.recv(), jobs, outbox)
         # If the parent ends, the main thread ends and with it the process: daemon threads do not
         # keep a process alive.
         threading.Thread(target=_run_jobs, args=arguments, daemon=True).start()
@@ -197,15 +223,12 @@ def run_worker() -> None:
         return
 
 
-def _run_jobs(
-    request: CorpusRequest, folder: Path, jobs: "queue.Queue[ShardJob]", outbox: Connection
-) -> None:
+def _run_jobs(work: Work, jobs: "queue.Queue[Any]", outbox: Connection) -> None:
     while True:
         job = jobs.get()
         try:
-            records = job.read(request)
-            write_shard(request, job, records, folder, lambda read: outbox.send(("read", read)))
-            outbox.send(("finished", None))
+            result = work(job, lambda read: outbox.send(("read", read)))
+            outbox.send(("finished", result))
         except SeqloomError as error:
             outbox.send(("error", error))
         except Exception:

@@ -1,0 +1,58 @@
+"""Finds data files that have changed since they were last prepared.
+
+The cache finds prepared data by the contents of the data files, so a changed file never uses data that
+was prepared from its earlier contents. The record of this module exists only to tell the user about it.
+"""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from seqloom.config.schema.data import DataConfig
+from seqloom.core.errors import StorageError
+from seqloom.core.storage import write_file
+from seqloom.data.corpus.disk_cache import cache_root
+from seqloom.data.corpus.fingerprint import file_digest, json_digest
+from seqloom.data.example import Split
+from seqloom.data.readers.splits import split_files
+
+PREPARED_SPLITS: tuple[Split, ...] = ("train", "dev")
+
+
+def changed_inputs(data: DataConfig) -> list[str]:
+    """Return the paths of the text files whose contents differ from those that were last prepared.
+
+    The list is empty if this set of files has not been prepared yet.
+    """
+    now = _digests(data)
+    return [path for path, digest in _recorded(now).items() if now.get(path) != digest]
+
+
+def remember_inputs(data: DataConfig) -> None:
+    """Record the contents of the text files, after they have been prepared."""
+    now = _digests(data)
+    if now and _recorded(now) != now:
+        record = _record(now)
+        # If the cache folder is not writable, `build_corpus` has reported it.
+        with suppress(OSError, StorageError):
+            record.parent.mkdir(parents=True, exist_ok=True)
+            write_file(record, json.dumps(now).encode())
+
+
+def _digests(data: DataConfig) -> dict[str, str]:
+    """Return the SHA-256 of each text file of the training and dev splits."""
+    paths = [path for split in PREPARED_SPLITS for path in split_files(data, split)]
+    return {str(path.absolute()): file_digest(path) for path in paths}
+
+
+def _record(digests: dict[str, str]) -> Path:
+    """Return the file with the last digests of a set of files."""
+    return cache_root() / "inputs" / json_digest(sorted(digests))
+
+
+def _recorded(digests: dict[str, str]) -> dict[str, str]:
+    try:
+        recorded = json.loads(_record(digests).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return recorded if isinstance(recorded, dict) else {}
