@@ -13,11 +13,12 @@ import numpy as np
 
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import SeqloomError
+from seqloom.core.processors import available_processors
 from seqloom.data.checks.characters import CharacterStatistics
 from seqloom.data.corpus.filters import PairLengths, empty_side, reason_to_drop
 from seqloom.data.corpus.vocabularies import Tokenizers
 from seqloom.data.example import Example, InvalidLine, Split
-from seqloom.data.preparation.build import MIN_PARALLEL_BYTES, available_cores
+from seqloom.data.preparation.build import MIN_PARALLEL_BYTES
 from seqloom.data.preparation.file_parts import FileParts, cut_corpus
 from seqloom.data.preparation.workers import can_use_processes, run_in_processes
 from seqloom.data.readers.splits import (
@@ -246,7 +247,7 @@ def _parts_for_processes(
 
 
 def _worker_count(config: DataConfig) -> int:
-    return config.workers or available_cores()
+    return config.workers or available_processors()
 
 
 def _count_in_processes(

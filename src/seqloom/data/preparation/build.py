@@ -10,7 +10,6 @@ DIGEST/                 the corpus
 """
 
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from seqloom.core.errors import DataError
+from seqloom.core.processors import available_processors
 from seqloom.core.storage import (
     find_damage,
     read_manifest,
@@ -112,17 +112,10 @@ def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int
     """
     if input_bytes(request) < MIN_PARALLEL_BYTES or sources[0].is_one_shard:
         return 1
-    workers = request.data.workers or available_cores()
+    workers = request.data.workers or available_processors()
     if all(source.parts is not None for source in sources):
         workers = min(workers, sum(len(source.parts or ()) for source in sources))
     return workers if workers > 1 and can_use_processes(request) else 1
-
-
-def available_cores() -> int:
-    """Return the number of CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _merge(
