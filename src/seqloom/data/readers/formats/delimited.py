@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from seqloom.config.schema.corpora import CsvConfig, TsvConfig
@@ -107,6 +108,7 @@ def read_tsv_part(part: FilePart, config: TsvConfig, table: str) -> Iterator[Exa
     path = str(part.path)
     selected = (config.source_column, config.target_column, *config.reference_columns)
     last = max(selected)
+    select = itemgetter(*selected)
     for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
         if isinstance(line, InvalidLine):
             yield line
@@ -115,8 +117,8 @@ def read_tsv_part(part: FilePart, config: TsvConfig, table: str) -> Iterator[Exa
         if len(columns) <= last:
             yield _missing_column(f"{path}:{number}", columns, last, table)
             continue
-        texts = [columns[column] for column in selected]
-        yield Example(texts[0], texts[1], tuple(texts[1:]), f"{path}:{number}")
+        texts = select(columns)
+        yield Example(texts[0], texts[1], texts[1:], f"{path}:{number}")
 
 
 def _missing_column(where: str, columns: list[str], missing: int, table: str) -> InvalidLine:
