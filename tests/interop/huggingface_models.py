@@ -11,6 +11,7 @@ from typing import Any
 
 import sentencepiece
 import torch
+from comparison import MAX_LENGTH
 
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.data.readers.bundled import read_bundled
@@ -94,10 +95,7 @@ def randomise(model: torch.nn.Module) -> None:
 
 
 def fit(model: Any, tokenizer: Any, steps: int = 100) -> None:
-    """Learn short pairs, so that outputs end and differ.
-
-    Outputs that reach the length limit are not comparable.
-    """
+    """Learn short pairs, so that most outputs end, and differ."""
     pairs = zip(sentences("source"), sentences("target"), strict=True)
     shortest = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))[:40]
     batch = tokenizer(
@@ -193,7 +191,7 @@ def write_marian(
     generation = model.generation_config
     generation.bad_words_ids = [[pad]]
     generation.num_beams = 5
-    generation.max_length = 60
+    generation.max_length = MAX_LENGTH + 1  # transformers counts the start token
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save_pretrained(folder)
@@ -286,6 +284,7 @@ def write_m2m100_model(folder: Path, tokenizer: Any, size: int, **changes: Any) 
     randomise(model)
     fit(model, tokenizer, steps=60)
     model.generation_config.num_beams = 5
+    model.generation_config.max_length = MAX_LENGTH + 1
     model.save_pretrained(folder)
 
 
