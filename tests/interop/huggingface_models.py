@@ -94,7 +94,7 @@ def randomise(model: torch.nn.Module) -> None:
                 parameter.normal_(std=0.1 if "embed" in name or "shared" in name else 0.18)
 
 
-def fit(model: Any, tokenizer: Any, steps: int = 100) -> None:
+def fit(model: Any, tokenizer: Any, steps: int = 100, learning_rate: float = 3e-3) -> None:
     """Learn short pairs, so that most outputs end, and differ."""
     pairs = zip(sentences("source"), sentences("target"), strict=True)
     shortest = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))[:40]
@@ -105,7 +105,7 @@ def fit(model: Any, tokenizer: Any, steps: int = 100) -> None:
         padding=True,
     )
     labels = batch["labels"].masked_fill(batch["labels"] == tokenizer.pad_token_id, -100)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
     model.train()
     for _ in range(steps):
         model(**{**batch, "labels": labels}).loss.backward()
@@ -282,7 +282,7 @@ def write_m2m100_model(folder: Path, tokenizer: Any, size: int, **changes: Any) 
     )
     model = M2M100ForConditionalGeneration(config)
     randomise(model)
-    fit(model, tokenizer, steps=60)
+    fit(model, tokenizer, steps=60, learning_rate=1e-2)
     model.generation_config.num_beams = 5
     model.generation_config.max_length = MAX_LENGTH + 1
     model.save_pretrained(folder)

@@ -112,7 +112,7 @@ def test_ctranslate2_has_the_same_outputs(beams: int, run: Run, folders: dict[st
         max_decoding_length=MAX_LENGTH,
         disable_unk=True,
     )
-    outputs = [Output(target.decode(result.hypotheses[0])) for result in results]
+    outputs = [Output(target.decode(result.hypotheses[0]).strip()) for result in results]
     assert_equal_outputs(run, outputs, TEXTS, width=beams)
 
 

@@ -112,7 +112,7 @@ def test_outputs_are_those_of_the_conversion_of_ctranslate2(
         max_decoding_length=MAX_LENGTH,
         disable_unk=True,
     )
-    expected = [Output(target.decode(result.hypotheses[0])) for result in results]
+    expected = [Output(target.decode(result.hypotheses[0]).strip()) for result in results]
     search = {**BEAM.model_dump(), "width": beams}
     assert_equal_outputs(load(tmp_path / "run", engine="torch"), expected, SOURCES, **search)
 
