@@ -76,6 +76,21 @@ def test_the_rule_estimate_continues_while_an_active_hypothesis_has_a_better_sco
     assert later.score == pytest.approx(math.log(0.9 * 0.9 * 0.99) / 3)
 
 
+def test_the_rule_bound_continues_while_a_longer_output_can_be_better() -> None:
+    """At length 1, the finished hypothesis has the best score. A longer output has a better one."""
+    table = {
+        (): distribution(end=0.5, a=0.4, b=0.1),
+        (A,): distribution(a=0.98, b=0.02),
+    }
+    decoder = TableDecoder(table, default=distribution(end=0.98, a=0.02))
+    memory, request = random_memory(0, [1]), SearchRequest([6])
+    beam = Beam(2, finished=1, length_counts_end=True)
+    [[estimate]] = replace(beam, stopping="estimate")(decoder, memory, request)
+    [[bound]] = replace(beam, stopping="bound")(decoder, memory, request)
+    assert estimate.tokens == ()
+    assert bound.tokens == (A, A)
+
+
 def test_an_extra_candidate_keeps_the_beam_full() -> None:
     """END is one of the two best first tokens."""
     decoder = TableDecoder({}, default=distribution(end=0.5, a=0.3, b=0.2))
