@@ -48,7 +48,8 @@ def translate_with_seqloom(run: Run, texts: Sequence[str], beams: int) -> list[P
     rules: dict[str, Any] = {"max_length": MAX_LENGTH, "length_counts_end": True}
     decoding: DecodingConfig = GreedyConfig(**rules)
     if beams > 1:
-        decoding = BeamConfig(width=beams, **rules)
+        # The search of transformers with early_stopping=True, and of CTranslate2.
+        decoding = BeamConfig(width=beams, extra_candidate=True, rank_unfinished=True, **rules)
     return run.translate(texts, decoding=decoding, attention=False, split=False, pass_through=False)
 
 
@@ -61,7 +62,7 @@ def marian_tokenizer(folder: Path) -> Any:
 
 
 def transformers(folder: Path, texts: Sequence[str], beams: int) -> list[Output]:
-    """Translate with `MarianMTModel.generate`. early_stopping=True is the rule of seqloom."""
+    """Translate with `MarianMTModel.generate`. early_stopping=True is decoding.stopping = "count"."""
     from transformers import MarianMTModel
 
     tokenizer, model = marian_tokenizer(folder), MarianMTModel.from_pretrained(str(folder)).eval()

@@ -49,6 +49,9 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.sampled_from([0.0, 0.6, 1.0])),
         draw(st.builds(Rules, st.integers(0, 3), st.integers(0, 2), st.booleans())),
         draw(st.booleans()),
+        draw(st.sampled_from(["count", "estimate", "bound"])),
+        draw(st.booleans()),
+        draw(st.booleans()),
     )
     prefix = st.lists(st.integers(4, 7), max_size=2)
     prefixes = draw(st.lists(prefix, min_size=3, max_size=3))

@@ -59,6 +59,10 @@ def assert_same(
             Beam(12, finished=4, length_penalty=0.6),
             Greedy(length_counts_end=True),
             Beam(4, length_penalty=0.8, length_counts_end=True),
+            Beam(3, stopping="estimate", extra_candidate=True, rank_unfinished=True),
+            Beam(4, finished=2, length_penalty=0.6, stopping="estimate", length_counts_end=True),
+            Beam(3, stopping="bound", rank_unfinished=True),
+            Beam(1, stopping="estimate", extra_candidate=True),
         ]
     ),
     has_prefixes=st.booleans(),

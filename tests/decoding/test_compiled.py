@@ -109,8 +109,13 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[SearchProgram]:
             marks=pytest.mark.long,
         ),
         pytest.param(POSITIONS_ONLY, Beam(2), marks=pytest.mark.long),
+        pytest.param(
+            TRANSFORMER,
+            Beam(3, stopping="estimate", extra_candidate=True, rank_unfinished=True),
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["transformer", "recurrent", "positions only"],
+    ids=["transformer", "recurrent", "positions only", "transformer, search of transformers"],
 )
 def test_one_compilation_serves_all_lengths(
     config: dict[str, object], search: Beam, compilations: list[SearchProgram]

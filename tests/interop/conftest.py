@@ -66,7 +66,7 @@ def exportable_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "label_smoothing": 0.0,
                 "evaluate_every": 100,
                 "checkpoint_every": 100,
-                "optimizer": {"learning_rate": 8e-3},
+                "optimizer": {"learning_rate": 4e-3},
                 "schedule": {"kind": "constant", "warmup": 10},
                 "averaging": {"kind": "none"},
                 "stopping": {"score": "loss"},

@@ -11,6 +11,7 @@ from typing import Any
 
 import sentencepiece
 import torch
+from comparison import MAX_LENGTH
 
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.data.readers.bundled import read_bundled
@@ -93,11 +94,8 @@ def randomise(model: torch.nn.Module) -> None:
                 parameter.normal_(std=0.1 if "embed" in name or "shared" in name else 0.18)
 
 
-def fit(model: Any, tokenizer: Any, steps: int = 100) -> None:
-    """Learn short pairs, so that outputs end and differ.
-
-    Outputs that reach the length limit are not comparable.
-    """
+def fit(model: Any, tokenizer: Any, steps: int = 100, learning_rate: float = 3e-3) -> None:
+    """Learn short pairs, so that most outputs end, and differ."""
     pairs = zip(sentences("source"), sentences("target"), strict=True)
     shortest = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))[:40]
     batch = tokenizer(
@@ -107,7 +105,7 @@ def fit(model: Any, tokenizer: Any, steps: int = 100) -> None:
         padding=True,
     )
     labels = batch["labels"].masked_fill(batch["labels"] == tokenizer.pad_token_id, -100)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
     model.train()
     for _ in range(steps):
         model(**{**batch, "labels": labels}).loss.backward()
@@ -193,7 +191,7 @@ def write_marian(
     generation = model.generation_config
     generation.bad_words_ids = [[pad]]
     generation.num_beams = 5
-    generation.max_length = 60
+    generation.max_length = MAX_LENGTH + 1  # transformers counts the start token
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save_pretrained(folder)
@@ -284,8 +282,9 @@ def write_m2m100_model(folder: Path, tokenizer: Any, size: int, **changes: Any) 
     )
     model = M2M100ForConditionalGeneration(config)
     randomise(model)
-    fit(model, tokenizer, steps=60)
+    fit(model, tokenizer, steps=60, learning_rate=1e-2)
     model.generation_config.num_beams = 5
+    model.generation_config.max_length = MAX_LENGTH + 1
     model.save_pretrained(folder)
 
 

@@ -1,14 +1,24 @@
 """Exported models compute the same as their run, in transformers and in CTranslate2."""
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-from comparison import BEAM, MAX_LENGTH, assert_equal_outputs, generate
+from comparison import (
+    BEAM,
+    EARLY_STOPPING,
+    MAX_LENGTH,
+    Output,
+    assert_equal_outputs,
+    generate,
+)
 from huggingface_models import load_marian_tokenizer, load_model, sentences
 
+from seqloom.config.schema.corpora import BundledConfig
 from seqloom.core.errors import ConfigError, StorageError
+from seqloom.data.readers.bundled import read_bundled
 from seqloom.interop import marian_export
 from seqloom.interop.exporter import EXPORTERS, ExportFormat, export_run
 from seqloom.interop.importer import import_model
@@ -21,7 +31,7 @@ every_format = pytest.mark.parametrize("to", EXPORTERS)
 
 @pytest.fixture(scope="module")
 def run(exportable_run: Path) -> Run:
-    return load(exportable_run, engine="torch")
+    return load(exportable_run, [f"decoding.max_length={MAX_LENGTH}"], engine="torch")
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +42,26 @@ def folders(run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     return {name: folder / name for name in EXPORTERS}
 
 
-@pytest.mark.parametrize("beams", [1, 5])
-def test_transformers_has_the_same_outputs(beams: int, run: Run, folders: dict[str, Path]) -> None:
+def test_transformers_has_the_same_outputs(run: Run, folders: dict[str, Path]) -> None:
+    """transformers searches with the exported settings, and with greedy search."""
     folder = folders["huggingface"]
-    model = load_model(folder)
-    expected = generate(model, load_marian_tokenizer(folder), TEXTS, beams)
-    assert_equal_outputs(run, expected, TEXTS, beams)
+    model, tokenizer = load_model(folder), load_marian_tokenizer(folder)
+    assert_equal_outputs(run, generate(model, tokenizer, TEXTS), TEXTS)
+    assert_equal_outputs(run, generate(model, tokenizer, TEXTS, num_beams=1), TEXTS, width=1)
+
+
+@pytest.mark.long
+def test_transformers_has_the_same_outputs_for_500_test_sentences(
+    run: Run, folders: dict[str, Path]
+) -> None:
+    folder = folders["huggingface"]
+    corpus = BundledConfig(source="de", target="en")
+    texts = [example.source for example in islice(read_bundled(corpus, "test"), 500)]
+    model, tokenizer = load_model(folder), load_marian_tokenizer(folder)
+    assert len(texts) == 500
+    for stopping, early_stopping in EARLY_STOPPING.items():
+        expected = generate(model, tokenizer, texts, early_stopping=early_stopping)
+        assert_equal_outputs(run, expected, texts, stopping=stopping)
 
 
 @pytest.mark.filterwarnings("ignore:Recommended")  # MarianTokenizer recommends sacremoses
@@ -60,15 +84,15 @@ def test_the_folder_converted_for_ctranslate2_has_the_same_outputs(
         max_decoding_length=MAX_LENGTH,
         disable_unk=True,
     )
-    texts = [
-        tokenizer.decode(
-            tokenizer.convert_tokens_to_ids(result.hypotheses[0]), skip_special_tokens=True
+    outputs = [
+        Output(
+            tokenizer.decode(
+                tokenizer.convert_tokens_to_ids(result.hypotheses[0]), skip_special_tokens=True
+            )
         )
-        if len(result.hypotheses[0]) < MAX_LENGTH or beams == 1
-        else None
         for result in results
     ]
-    assert_equal_outputs(run, texts, TEXTS, beams)
+    assert_equal_outputs(run, outputs, TEXTS, width=beams)
 
 
 @pytest.mark.parametrize("beams", [1, 5])
@@ -88,13 +112,8 @@ def test_ctranslate2_has_the_same_outputs(beams: int, run: Run, folders: dict[st
         max_decoding_length=MAX_LENGTH,
         disable_unk=True,
     )
-    texts = [
-        target.decode(result.hypotheses[0])
-        if len(result.hypotheses[0]) < MAX_LENGTH or beams == 1
-        else None
-        for result in results
-    ]
-    assert_equal_outputs(run, texts, TEXTS, beams)
+    outputs = [Output(target.decode(result.hypotheses[0]).strip()) for result in results]
+    assert_equal_outputs(run, outputs, TEXTS, width=beams)
 
 
 def test_an_exported_model_can_be_imported_again(
@@ -144,6 +163,7 @@ def test_search_settings_are_exported(folders: dict[str, Path]) -> None:
     settings = json.loads((folders["huggingface"] / "generation_config.json").read_bytes())
     assert settings["num_beams"] == 5
     assert settings["early_stopping"] is True
+    assert settings["max_length"] == MAX_LENGTH + 1
     assert settings["suppress_tokens"] == [1]
 
 

@@ -8,6 +8,7 @@ import pytest
 from huggingface_models import sentences
 
 from cli_runner import run_cli
+from seqloom.runs.run import load
 
 TEXT = "Das ist gut."
 
@@ -18,7 +19,8 @@ def test_a_model_is_imported_and_translates(marian: Path, tmp_path: Path) -> Non
     assert f"seqloom translate {tmp_path / 'run'}" in result.stderr
     translated = run_cli("translate", tmp_path / "run", "--beam", "2", stdin=TEXT.encode())
     assert translated.exit_code == 0, translated.stderr
-    assert translated.stdout.strip()
+    [expected] = load(tmp_path / "run", engine="torch").translate([TEXT], beam=2)
+    assert translated.stdout == f"{expected.text}\n"
 
 
 def test_the_target_languages_are_listed(multilingual_marian: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from comparison import assert_equal_outputs, generate, logits
+from comparison import BEAM, assert_equal_outputs, generate, logits
 from huggingface_models import (
     HOSTILE,
     build_nllb_tokenizer,
@@ -106,11 +106,20 @@ def test_logits_are_those_of_the_original_model(
         torch.testing.assert_close(ours, expected[:, order], atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("beams", [1, 5])
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({}, {}),
+        ({"num_beams": 1}, {"width": 1}),
+        ({"early_stopping": True}, {"stopping": "count"}),
+    ],
+    ids=["as imported", "greedy", "early stopping"],
+)
 @every_kind
 def test_outputs_are_those_of_the_original_model(
     kind: str,
-    beams: int,
+    theirs: dict[str, Any],
+    ours: dict[str, Any],
     folders: dict[str, Path],
     runs: dict[str, Run],
     tokenizers: dict[str, Any],
@@ -122,13 +131,15 @@ def test_outputs_are_those_of_the_original_model(
         load_model(folders[kind]),
         tokenizer,
         SOURCES,
-        beams,
         forced_bos_token_id=forced,
         suppress_tokens=[0, 1],
+        **theirs,
     )
     # M2M100Tokenizer does not treat its languages as special tokens, so they stay in the text.
-    expected = [text if text is None else text.removeprefix(token).strip() for text in expected]
-    assert_equal_outputs(runs[kind], expected, SOURCES, beams, to=target, score_prefix=False)
+    expected = [
+        output._replace(text=output.text.removeprefix(token).strip()) for output in expected
+    ]
+    assert_equal_outputs(runs[kind], expected, SOURCES, to=target, **ours)
 
 
 @every_kind
@@ -136,7 +147,8 @@ def test_ctranslate2_has_the_same_outputs_as_torch(kind: str, runs: dict[str, Ru
     run, texts = runs[kind], SOURCES[:20]
     fast = load(run.folder, ["engine.precision=float32"], engine="ctranslate2")
     ours, theirs = (
-        each.translate(texts, beam=3, attention=False, to=TARGETS[kind]) for each in (run, fast)
+        each.translate(texts, decoding=BEAM, attention=False, to=TARGETS[kind])
+        for each in (run, fast)
     )
     assert [output.text for output in ours] == [output.text for output in theirs]
 

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from comparison import BEAM, GREEDY, assert_equal_outputs, generate, logits
+from comparison import (
+    BEAM,
+    EARLY_STOPPING,
+    GREEDY,
+    MAX_LENGTH,
+    assert_equal_outputs,
+    generate,
+    logits,
+)
 from huggingface_models import (
     HOSTILE,
     LANGUAGES,
@@ -20,7 +28,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from disk_recorder import recorded_disk
-from seqloom.core.errors import DataError
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.interop.huggingface_model import decoding_settings
 from seqloom.interop.importer import import_model
 from seqloom.interop.marian import marian_rows
 from seqloom.runs.run import load
@@ -123,12 +132,41 @@ def test_logits_are_those_of_the_original_model(
         )
 
 
-@pytest.mark.parametrize("beams", [1, 5])
 def test_outputs_are_those_of_the_original_model(
-    beams: int, marian: Path, marian_run: Path, original: Any
+    marian: Path, marian_run: Path, original: Any
 ) -> None:
-    expected = generate(original, load_marian_tokenizer(marian), SOURCES, beams)
-    assert_equal_outputs(load(marian_run, engine="torch"), expected, SOURCES, beams)
+    """Both search with the settings of generation_config.json."""
+    expected = generate(original, load_marian_tokenizer(marian), SOURCES)
+    assert_equal_outputs(load(marian_run, engine="torch"), expected, SOURCES)
+
+
+@pytest.mark.parametrize("stopping", EARLY_STOPPING)
+def test_every_stopping_rule_has_the_outputs_of_the_original_model(
+    stopping: str, marian: Path, marian_run: Path, original: Any
+) -> None:
+    texts = SOURCES if stopping == "count" else SOURCES[:100]
+    settings = {"early_stopping": EARLY_STOPPING[stopping], "length_penalty": 0.7}
+    expected = generate(original, load_marian_tokenizer(marian), texts, **settings)
+    run = load(marian_run, engine="torch")
+    assert_equal_outputs(run, expected, texts, stopping=stopping, length_penalty=0.7)
+
+
+def test_greedy_outputs_are_those_of_the_original_model(
+    marian: Path, marian_run: Path, original: Any
+) -> None:
+    expected = generate(original, load_marian_tokenizer(marian), SOURCES, num_beams=1)
+    assert_equal_outputs(load(marian_run, engine="torch"), expected, SOURCES, width=1)
+
+
+def test_outputs_that_reach_the_length_limit_are_those_of_the_original_model(
+    multilingual_marian: Path, tmp_path: Path
+) -> None:
+    """The model was not trained, so that hardly any output ends."""
+    import_model(multilingual_marian, tmp_path / "run")
+    tokenizer, texts = load_marian_tokenizer(multilingual_marian), SOURCES[:60]
+    tagged = [f">>deu<< {text}" for text in texts]
+    expected = generate(load_model(multilingual_marian), tokenizer, tagged)
+    assert_equal_outputs(load(tmp_path / "run", engine="torch"), expected, texts, to="deu")
 
 
 @pytest.mark.parametrize("decoding", [GREEDY, BEAM], ids=["greedy", "beam"])
@@ -152,9 +190,47 @@ def test_the_target_language_selects_the_tag(multilingual_marian: Path, tmp_path
 
 def test_settings_of_the_search_are_imported(marian_run: Path) -> None:
     decoding = load(marian_run, engine="torch").config.decoding
-    assert decoding.kind == "beam"
-    assert decoding.width == 5
-    assert decoding.length_counts_end
+    assert decoding == BEAM.model_copy(update={"stopping": "estimate"})
+    assert decoding.max_length == MAX_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({}, {"width": 1, "stopping": "estimate", "max_length": None}),
+        ({"num_beams": 4, "early_stopping": True}, {"width": 4, "stopping": "count"}),
+        ({"early_stopping": "never", "length_penalty": 0.6}, {"stopping": "bound"}),
+        ({"max_length": 200, "max_new_tokens": 50}, {"max_length": 50}),
+        ({"min_length": 3, "no_repeat_ngram_size": 2}, {"min_length": 2, "no_repeat_ngram": 2}),
+        ({"num_beams": None, "length_penalty": None}, {"width": 1, "length_penalty": 1.0}),
+    ],
+)
+def test_generation_settings_become_settings_of_the_search(
+    content: dict[str, Any], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "generation_config.json").write_text(json.dumps(content))
+    decoding = decoding_settings(tmp_path)
+    assert {name: getattr(decoding, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"early_stopping": "always"}, 'early_stopping must be true, false or "never"'),
+        ({"length_penalty": -1}, "length_penalty: Input should be greater than or equal to 0"),
+        ({"num_beams": "many"}, "width: Input should be a valid integer"),
+        ({"max_length": "long"}, "invalid literal"),
+        ({"min_length": 9, "max_length": 5}, "make max_length at least 9"),
+    ],
+)
+def test_generation_settings_that_seqloom_does_not_have_are_refused(
+    content: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "generation_config.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=message) as caught:
+        decoding_settings(tmp_path)
+    assert "generation_config.json" in str(caught.value)
+    assert "Change the value" in str(caught.value)
 
 
 def test_a_prefix_with_a_special_token_is_refused(marian_run: Path) -> None:
@@ -191,8 +267,8 @@ def test_variants_of_the_model_have_equal_outputs(name: str, tmp_path: Path) -> 
     folder = write_marian(tmp_path / "model", **VARIANTS[name])
     import_model(folder, tmp_path / "run")
     model = load_model(folder)
-    expected = generate(model, load_marian_tokenizer(folder), SOURCES[:50], beams=1)
-    assert_equal_outputs(load(tmp_path / "run", engine="torch"), expected, SOURCES[:50], beams=1)
+    expected = generate(model, load_marian_tokenizer(folder), SOURCES[:50], num_beams=1)
+    assert_equal_outputs(load(tmp_path / "run", engine="torch"), expected, SOURCES[:50], width=1)
 
 
 def test_a_learned_start_embedding_is_imported(marian: Path, tmp_path: Path) -> None:
@@ -204,10 +280,10 @@ def test_a_learned_start_embedding_is_imported(marian: Path, tmp_path: Path) -> 
     safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "pt"})
     import_model(folder, tmp_path / "run")
     model = load_model(folder)
-    expected = generate(model, load_marian_tokenizer(folder), SOURCES[:50], beams=1)
+    expected = generate(model, load_marian_tokenizer(folder), SOURCES[:50], num_beams=1)
     run = load(tmp_path / "run", engine="torch")
     assert run.config.model.decoder.start == "learned"  # type: ignore[union-attr]
-    assert_equal_outputs(run, expected, SOURCES[:50], beams=1)
+    assert_equal_outputs(run, expected, SOURCES[:50], width=1)
 
 
 def test_weights_in_several_files_are_imported(

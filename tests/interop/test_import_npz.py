@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
-from comparison import MAX_LENGTH, assert_equal_outputs
+from comparison import BEAM, GREEDY, MAX_LENGTH, Output, assert_equal_outputs
 from huggingface_models import sentences
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError, SeqloomError, StorageError
@@ -112,13 +112,9 @@ def test_outputs_are_those_of_the_conversion_of_ctranslate2(
         max_decoding_length=MAX_LENGTH,
         disable_unk=True,
     )
-    expected = [
-        target.decode(result.hypotheses[0])
-        if len(result.hypotheses[0]) < MAX_LENGTH or beams == 1
-        else None
-        for result in results
-    ]
-    assert_equal_outputs(load(tmp_path / "run", engine="torch"), expected, SOURCES, beams)
+    expected = [Output(target.decode(result.hypotheses[0]).strip()) for result in results]
+    search = {**BEAM.model_dump(), "width": beams}
+    assert_equal_outputs(load(tmp_path / "run", engine="torch"), expected, SOURCES, **search)
 
 
 def test_the_greedy_outputs_are_those_of_the_hugging_face_model(
@@ -126,7 +122,7 @@ def test_the_greedy_outputs_are_those_of_the_hugging_face_model(
 ) -> None:
     import_model(npz_folder, tmp_path / "run")
     runs = [load(folder, engine="torch") for folder in (tmp_path / "run", marian_run)]
-    ours, theirs = (run.translate(SOURCES, beam=1, attention=False) for run in runs)
+    ours, theirs = (run.translate(SOURCES, decoding=GREEDY, attention=False) for run in runs)
     assert [output.text for output in ours] == [output.text for output in theirs]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import replace_listed_file, write_file, write_manifest
 from seqloom.runs.folder.bundle import _load_bundle, create_run, load_bundle, read_setup
@@ -84,6 +84,15 @@ def test_runs_that_are_older_than_normalisation_do_not_normalise(tmp_path: Path)
     assert (config.text.normalization, config.text.byte_fallback) == ("nfc", False)
     remove_settings(tmp_path / "run", "normalization", "byte_fallback")
     assert read_setup(tmp_path / "run")[0] == tiny_config("text.normalization=none")
+
+
+def test_runs_that_are_older_than_the_stopping_rules_count_finished_outputs(tmp_path: Path) -> None:
+    config = tiny_config()
+    create_run(tmp_path / "run", config, learn_task(config), {})
+    remove_settings(tmp_path / "run", "stopping", "extra_candidate", "rank_unfinished")
+    old, _ = read_setup(tmp_path / "run")
+    assert old == config
+    assert old.decoding == BeamConfig(stopping="count")
 
 
 @pytest.mark.slow

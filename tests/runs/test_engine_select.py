@@ -158,6 +158,11 @@ REQUESTS: list[tuple[DecodingConfig, PredictionOptions, str]] = [
         "a beam width of 9 needs a vocabulary of 18 or more, not 16",
     ),
     (
+        BeamConfig(width=3, stopping="estimate"),
+        NO_ATTENTION,
+        "decoding.stopping: CTranslate2 has no rule 'estimate'",
+    ),
+    (
         BeamConfig(width=4, finished=2),
         PredictionOptions(3, attention=False),
         "decoding.finished: 2 returns fewer than 3 outputs",

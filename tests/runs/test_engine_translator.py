@@ -12,24 +12,13 @@ from engine_models import (
     search_with_torch,
     side,
 )
-from torch import Tensor
 
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SearchConfig
-from seqloom.decoding.beam import Candidates
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
 from seqloom.runs.engine.convert import MAX_POSITIONS
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, UNKNOWN
-
-
-class CandidatesBesidesEnd(Candidates):
-    """Beam candidates as CTranslate2 selects them: END is not one of the k best tokens."""
-
-    @classmethod
-    def of(cls, totals: Tensor, allowed: Tensor, width: int) -> Candidates:
-        return Candidates.of(totals, allowed, width + (width > 1))
-
 
 DECODINGS: dict[str, tuple[SearchConfig, int]] = {
     "greedy": (GreedyConfig(length_penalty=0.5), 1),
@@ -41,6 +30,7 @@ DECODINGS: dict[str, tuple[SearchConfig, int]] = {
     "no length penalty": (BeamConfig(width=4, length_penalty=0.0), 2),
     "large length penalty": (BeamConfig(width=4, length_penalty=1.8), 1),
     "unknown allowed": (BeamConfig(width=3, allow_unknown=True), 1),
+    "unfinished outputs ranked": (BeamConfig(width=3, rank_unfinished=True), 2),
 }
 
 
@@ -48,12 +38,14 @@ DECODINGS: dict[str, tuple[SearchConfig, int]] = {
 @pytest.mark.parametrize("end_bias", [3.0, 5.0])
 @pytest.mark.parametrize("counts_end", [False, True])
 def test_search_finds_the_same_outputs_as_torch(
-    name: str, end_bias: float, counts_end: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, end_bias: float, counts_end: bool, tmp_path: Path
 ) -> None:
     """Each source has a length limit of its own, and some tokens are forbidden."""
-    monkeypatch.setattr("seqloom.decoding.beam.Candidates", CandidatesBesidesEnd)
     decoding, n_best = DECODINGS[name]
-    decoding = decoding.model_copy(update={"length_counts_end": counts_end})
+    settings = {"length_counts_end": counts_end}
+    if isinstance(decoding, BeamConfig):
+        settings["extra_candidate"] = True
+    decoding = decoding.model_copy(update=settings)
     model = random_model(side(), side(), end_bias=end_bias)
     engine = convert_and_load(model, tmp_path)
     batch = random_sources(40)

@@ -5,6 +5,9 @@ width² candidates by total log-probability. Candidates with END that are among 
 saved and not extended. The `width` best candidates without END form the next beam. The search stops
 for a source when enough hypotheses are saved, when the length limit is reached, or when no
 candidate can be extended. Hypotheses are then ranked by their score, log p / length^length_penalty.
+
+Three settings change this algorithm to that of transformers: `stopping`, `extra_candidate` and
+`rank_unfinished`.
 """
 
 from collections.abc import Sequence
@@ -16,11 +19,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqloom.config.schema.names import StoppingRule
 from seqloom.decoding.exclusions import Exclusions
 from seqloom.decoding.fast.top_k import top_k
 from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
+from seqloom.decoding.stopping import ScoreRule
 from seqloom.decoding.token_tree import ROOT, TokenTree
 from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome, Tracer
 from seqloom.models.interface import Memory, State
@@ -34,6 +39,12 @@ class Beam:
     width:    number of hypotheses per source that each step extends
     finished: the search for a source stops once this many of its hypotheses have generated END.
               Default: None, which means `width`.
+    stopping: "count" stops once `finished` hypotheses have ended. The other values compare scores,
+              too; see `ScoreRule`. They have no effect if the width is 1. Default: "count".
+    extra_candidate: extend each hypothesis by its width + 1 best tokens, not by `width`. Default:
+              False.
+    rank_unfinished: rank hypotheses that reach the length limit among the finished ones. Default:
+              False, which ranks them after the finished ones.
 
     `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
     """
@@ -43,10 +54,30 @@ class Beam:
     length_penalty: float = 1.0
     rules: Rules = field(default_factory=Rules)
     length_counts_end: bool = False
+    stopping: StoppingRule = "count"
+    extra_candidate: bool = False
+    rank_unfinished: bool = False
 
     @property
     def normalisation(self) -> LengthNormalisation:
         return LengthNormalisation(self.length_penalty, self.length_counts_end)
+
+    @property
+    def stop_after(self) -> int:
+        """The number of finished hypotheses that the search needs before it may stop."""
+        return self.finished or self.width
+
+    @property
+    def tokens_per_hypothesis(self) -> int:
+        """The number of tokens by which each hypothesis is extended."""
+        return self.width + self.extra_candidate
+
+    @property
+    def score_rule(self) -> ScoreRule | None:
+        """The stopping rule that compares scores; None if finished hypotheses are only counted."""
+        if self.stopping == "count" or self.width == 1:
+            return None
+        return ScoreRule(self.stopping, self.stop_after, self.normalisation)
 
     @torch.inference_mode()
     def __call__(
@@ -54,21 +85,33 @@ class Beam:
     ) -> list[list[Hypothesis]]:
         """Return at most n_best hypotheses per source.
 
-        Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
-        best first.
+        Finished hypotheses come before unfinished ones; see also `rank_unfinished`. Both groups are
+        sorted by score, with the best first.
         """
         request.check(memory.mask.shape[0])
         prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)
         exclusions = Exclusions(request)
         tree = TokenTree(request.keep_attention, memory.mask)
-        saved = SavedHypotheses(request.max_lengths, self.finished or self.width)
+        saved = SavedHypotheses(request.max_lengths, self.stop_after)
         if request.tracer is not None:
-            request.tracer.start_search(self._description, request.n_best, request.all_prefixes)
-        active: ActiveHypotheses | None = ActiveHypotheses.start(decoder, memory, request)
+            request.tracer.start_search(
+                self._description, request.n_best, request.all_prefixes, request.max_lengths
+            )
+        finished = None
+        if self.score_rule is not None:
+            finished = FinishedScores.start(request, self.stop_after, memory)
+        active: ActiveHypotheses | None
+        active = ActiveHypotheses.start(decoder, memory, request, finished)
         while active is not None:
             active = self._step(decoder, active, prefixes, exclusions, tree, saved, request.tracer)
         return [
-            tree.best_hypotheses(leaves, source, self.normalisation, request.n_best)
+            tree.best_hypotheses(
+                leaves,
+                source,
+                self.normalisation,
+                request.n_best,
+                complete_length=request.max_lengths[source] if self.rank_unfinished else None,
+            )
             for source, leaves in enumerate(saved.leaves)
         ]
 
@@ -79,7 +122,7 @@ class Beam:
             width=self.width,
             normalisation=self.normalisation,
             rules=self.rules,
-            stop_after=self.finished or self.width,
+            rank_unfinished=self.rank_unfinished,
         )
 
     def _step(
@@ -105,20 +148,36 @@ class Beam:
         exclusions.forbid(log_probabilities, active.generated, active.source_of_rows)
         forced = prefixes.at(length - 1, active.source_of_rows)
         self.rules.forbid(log_probabilities, active.generated, forced)
-        candidates = Candidates.of(active.totals, log_probabilities, self.width)
+        candidates = Candidates.of(active.totals, log_probabilities, self.tokens_per_hypothesis)
         selection = select_candidates(candidates, self.width)
+        finished, is_over = self._compare_scores(active, selection, length)
 
-        has_ended, can_continue = selection.flags()
+        has_ended, can_continue, *stops = selection.flags(is_over)
         end_nodes = active.add_to(tree, selection.best) if has_ended.any() else range(0)
         nodes = active.add_to(tree, selection.continuing)
-        unfinished = saved.update(has_ended, can_continue, length, end_nodes, nodes)
+        unfinished = saved.update(
+            has_ended, can_continue, length, end_nodes, nodes, stops[0][:, 0] if stops else None
+        )
         remaining = torch.from_numpy(unfinished).to(log_probabilities.device)
         if tracer is not None:
             tracer.observe_outcome(step_outcome(active, candidates, selection, remaining))
         if len(remaining) == 0:
             return None
         kept = None if len(remaining) == sources else remaining
-        return active.advance(selection.continuing, nodes, step.state, kept)
+        return active.advance(selection.continuing, nodes, step.state, kept, finished)
+
+    def _compare_scores(
+        self, active: "ActiveHypotheses", selection: "BeamSelection", length: int
+    ) -> "tuple[FinishedScores | None, Tensor | None]":
+        """Return the scores of finished hypotheses after this step, and True for each source (B,)
+        for which the search stops. Both are None if the search has no `score_rule`."""
+        rule, finished = self.score_rule, active.finished
+        if rule is None or finished is None:
+            return None, None
+        scores = rule.add_finished(finished.scores, selection.best.totals, selection.ended, length)
+        best_active = selection.continuing.totals[:, 0]
+        is_over = rule.is_over(scores, best_active, length, finished.max_lengths)
+        return replace(finished, scores=scores), is_over
 
 
 @dataclass(frozen=True)
@@ -139,13 +198,13 @@ class Candidates:
     per_hypothesis: int
 
     @classmethod
-    def of(cls, totals: Tensor, log_probabilities: Tensor, width: int) -> "Candidates":
-        """Build the candidates from the `width` best tokens of each hypothesis.
+    def of(cls, totals: Tensor, log_probabilities: Tensor, count: int) -> "Candidates":
+        """Build the candidates from the `count` best tokens of each hypothesis.
 
         totals:            (B, K)     log-probability of each hypothesis
         log_probabilities: (B · K, V) log-probability of each token as the next token
         """
-        per_hypothesis = min(width, log_probabilities.shape[1])
+        per_hypothesis = min(count, log_probabilities.shape[1])
         best, tokens = top_k(log_probabilities, per_hypothesis)  # (B · K, C)
         sources, new_totals = len(totals), totals.reshape(-1, 1) + best
         return cls(
@@ -198,16 +257,19 @@ class BeamSelection:
     ended: Tensor
     continuing: SelectedCandidates
 
-    def flags(self) -> NDArray[np.bool_]:
-        """Copy two tables of flags to the host: (2, B, K').
+    def flags(self, is_over: Tensor | None = None) -> NDArray[np.bool_]:
+        """Copy two or three tables of flags to the host: (2, B, K') or (3, B, K').
 
         The first table is `ended`. The second table is True for each entry of `continuing` whose
-        total is not -inf.
+        total is not -inf. The third table repeats `is_over` (B,), if it is given, in every column.
 
         The host needs these values to decide when a search stops. This is the only point of a step
         at which the host waits for the device.
         """
-        return torch.stack([self.ended, self.continuing.totals > FORBIDDEN]).cpu().numpy()
+        tables = [self.ended, self.continuing.totals > FORBIDDEN]
+        if is_over is not None:
+            tables.append(is_over.unsqueeze(1).expand_as(self.ended))
+        return torch.stack(tables).cpu().numpy()
 
 
 def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
@@ -215,7 +277,7 @@ def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
     totals = candidates.totals
     count = min(width, totals.shape[1])
     # Each of the `width` hypotheses has at most one candidate with END. So the 2 · width best
-    # candidates include at least `width` candidates without END.
+    # candidates, if there are so many, include at least `width` candidates without END.
     leading = totals.topk(min(2 * width, totals.shape[1]), dim=1)
     ends = candidates.tokens.gather(1, leading.indices) == END
     others = leading.values.masked_fill(ends, FORBIDDEN).topk(count, dim=1)
@@ -226,6 +288,27 @@ def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
 
 
 @dataclass(frozen=True)
+class FinishedScores:
+    """What a `ScoreRule` needs about each source for which the search continues.
+
+    scores:      (B, C) the C best scores of finished hypotheses; -inf where fewer have ended
+    max_lengths: (B,)   maximum number of tokens
+    """
+
+    scores: Tensor
+    max_lengths: Tensor
+
+    @classmethod
+    def start(cls, request: SearchRequest, count: int, memory: Memory) -> "FinishedScores":
+        max_lengths = torch.tensor(request.max_lengths, device=memory.mask.device)
+        scores = torch.full((len(max_lengths), count), FORBIDDEN, device=memory.mask.device)
+        return cls(scores, max_lengths)
+
+    def select(self, sources: Tensor) -> "FinishedScores":
+        return FinishedScores(self.scores[sources], self.max_lengths[sources])
+
+
+@dataclass(frozen=True)
 class ActiveHypotheses:
     """The hypotheses that the next step extends: K per source, R = B · K rows.
 
@@ -233,6 +316,7 @@ class ActiveHypotheses:
     generated: (R, 1 + t) START and the tokens so far
     nodes:     (R,)       node of each row's last token in the `TokenTree`
     sources:   (B,)       index, in the memory, of each source for which the search continues
+    finished:  scores of finished hypotheses; None if the search has no `ScoreRule`
     """
 
     totals: Tensor
@@ -240,10 +324,15 @@ class ActiveHypotheses:
     nodes: Tensor
     sources: Tensor
     state: State
+    finished: FinishedScores | None = None
 
     @classmethod
     def start(
-        cls, decoder: StepDecoder, memory: Memory, request: SearchRequest
+        cls,
+        decoder: StepDecoder,
+        memory: Memory,
+        request: SearchRequest,
+        finished: FinishedScores | None,
     ) -> "ActiveHypotheses":
         """Start with one empty hypothesis per source."""
         sources = torch.arange(memory.mask.shape[0], device=memory.mask.device)
@@ -255,6 +344,7 @@ class ActiveHypotheses:
             state=decoder.start(
                 memory, max(request.max_lengths), need_attention=request.keep_attention is not None
             ),
+            finished=finished,
         )
 
     @cached_property
@@ -289,6 +379,7 @@ class ActiveHypotheses:
         nodes: range,
         state: State,
         remaining: Tensor | None,
+        finished: FinishedScores | None,
     ) -> "ActiveHypotheses":
         """Return the hypotheses of the next step.
 
@@ -297,6 +388,7 @@ class ActiveHypotheses:
         state:      decoder state after the current step
         remaining:  (B',) indices, among the B sources of this step, of the sources for which the
                     search continues; None if it continues for all
+        finished:   scores of finished hypotheses of the B sources, after the current step
         """
         parents, tokens = self.rows(continuing.parents), continuing.tokens.flatten()  # (B · K',)
         new_nodes = torch.arange(nodes.start, nodes.stop, device=tokens.device)
@@ -308,6 +400,7 @@ class ActiveHypotheses:
             )
             totals, sources = totals[remaining], sources[remaining]
             state = state.keep_sources(remaining)
+            finished = None if finished is None else finished.select(remaining)
         return ActiveHypotheses(
             totals=totals,
             generated=torch.cat([self.generated[parents], tokens.unsqueeze(1)], dim=1),
@@ -315,6 +408,7 @@ class ActiveHypotheses:
             sources=sources,
             # `parents` reorders the hypotheses and leaves out those of finished sources.
             state=state.select(parents),
+            finished=finished,
         )
 
 
@@ -339,6 +433,7 @@ class SavedHypotheses:
         length: int,
         end_nodes: range,
         nodes: range,
+        is_over: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.int64]:
         """Save the hypotheses that end in this step. If the search stops for a source, also save
         its unfinished hypotheses.
@@ -351,10 +446,12 @@ class SavedHypotheses:
         end_nodes:               nodes of the candidates in `BeamSelection.best`; empty if no
                                  hypothesis has ended
         nodes:                   nodes of the candidates in `BeamSelection.continuing`
+        is_over:                 (B,) True for each source for which the `ScoreRule` stops the
+                                 search. Default: None, which counts finished hypotheses
         """
         self._finished += has_ended.sum(axis=1)
         done = (
-            (self._finished >= self._stop_after)
+            (self._finished >= self._stop_after if is_over is None else is_over)
             | (self._max_lengths <= length)
             | ~can_continue.any(axis=1)
         )

@@ -80,7 +80,16 @@ def build_search(config: SearchConfig, tokenizer: Tokenizer | None = None) -> Se
                 length_counts_end=counts_end,
             )
         case BeamConfig():
-            return Beam(config.width, config.finished, length_penalty, rules, counts_end)
+            return Beam(
+                width=config.width,
+                finished=config.finished,
+                length_penalty=length_penalty,
+                rules=rules,
+                length_counts_end=counts_end,
+                stopping=config.stopping,
+                extra_candidate=config.extra_candidate,
+                rank_unfinished=config.rank_unfinished,
+            )
         case ExhaustiveConfig():
             return Exhaustive(config.max_sequences, length_penalty, rules, counts_end)
         case _:

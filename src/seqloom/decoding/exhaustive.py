@@ -74,7 +74,7 @@ class Exhaustive:
         tracer = request.tracer
         if tracer is not None:
             search = SearchDescription("exhaustive", 1, self.normalisation, self.rules)
-            tracer.start_search(search, request.n_best, request.all_prefixes)
+            tracer.start_search(search, request.n_best, request.all_prefixes, request.max_lengths)
 
         for position in range(limit):
             step = decoder.step(generated[:, -1], state)

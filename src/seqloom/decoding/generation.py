@@ -59,7 +59,7 @@ def generate(
     tracer = request.tracer
     if tracer is not None:
         assert description is not None, "forced decoding cannot be traced"
-        tracer.start_search(description, request.n_best, request.all_prefixes)
+        tracer.start_search(description, request.n_best, request.all_prefixes, request.max_lengths)
 
     for position in range(max(request.max_lengths)):
         step = decoder.step(rows.generated[:, -1], rows.state)

@@ -52,13 +52,16 @@ class LengthNormalisation:
     def score(
         self, log_probability: NDArray[Any], steps: NDArray[Any], finished: NDArray[Any]
     ) -> NDArray[Any]: ...
+    @overload
+    def score(self, log_probability: Tensor, steps: int | Tensor, finished: bool) -> Tensor: ...
     def score(self, log_probability: Any, steps: Any, finished: Any) -> Any:
-        """Return the score of an output. With arrays (N,), return the scores of N outputs.
+        """Return the score of an output. With arrays or tensors, return the scores of several outputs.
 
         steps:    number of generated tokens, END included
         finished: True if the last of these tokens is END
         """
-        length = steps if self.counts_end else steps - finished
+        # 1 * finished: torch does not subtract a bool from a tensor.
+        length = steps if self.counts_end else steps - 1 * finished
         return log_probability / (length + (length == 0)) ** self.penalty
 
 

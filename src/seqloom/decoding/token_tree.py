@@ -123,11 +123,15 @@ class TokenTree:
         source: int,
         normalisation: LengthNormalisation,
         count: int,
+        complete_length: int | None = None,
     ) -> list[Hypothesis]:
         """Return the `count` best of the hypotheses that end in these nodes.
 
         Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
         best first.
+
+        complete_length: hypotheses with this number of tokens rank among the finished ones.
+                         Default: None, no exception
         """
         tokens, log_probabilities, _, _ = self._columns
         paths = [self._path(leaf) for leaf in leaves]
@@ -135,7 +139,8 @@ class TokenTree:
         def rank(path: list[int]) -> tuple[bool, float]:
             total = sum(log_probabilities[node] for node in path)
             finished = tokens[path[-1]] == END
-            return finished, normalisation.score(total, len(path), finished)
+            score = normalisation.score(total, len(path), finished)
+            return finished or len(path) == complete_length, score
 
         best = sorted(paths, key=rank, reverse=True)[:count]
         return [self._hypothesis(path, source, normalisation) for path in best]

@@ -108,6 +108,8 @@ class SearchTrace:
     prefix:            forced tokens at the start of every output
     steps:             candidates of each step; if `ranked`, those with the highest total come first
     length_counts_end: True if END counts in the length
+    complete_length:   outputs with this number of tokens rank among the finished ones; None if
+                       finished outputs always come first
     """
 
     kind: str
@@ -118,6 +120,7 @@ class SearchTrace:
     prefix: tuple[int, ...]
     steps: tuple[tuple[TracedCandidate, ...], ...]
     length_counts_end: bool = False
+    complete_length: int | None = None
 
     @property
     def normalisation(self) -> LengthNormalisation:
@@ -152,7 +155,8 @@ class SearchTrace:
         def rank(path: list[CandidateIndex]) -> tuple[bool, float]:
             total = sum(self.candidate(index).log_probability for index in path)
             finished = self.candidate(path[-1]).token == END
-            return finished, self.normalisation.score(total, len(path), finished)
+            score = self.normalisation.score(total, len(path), finished)
+            return finished or len(path) == self.complete_length, score
 
         return sorted(paths, key=rank, reverse=True)[: self.n_best]
 

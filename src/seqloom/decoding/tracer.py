@@ -27,10 +27,9 @@ class SearchDescription:
     kind:         beam, greedy, sample or exhaustive
     width:        beam width or number of samples; 1 for greedy and exhaustive search
     initial_rows: number of rows per source in the first step
-    stop_after:   the search for a source stops once it has this many finished hypotheses; None if
-                  there is no such limit
     sampled:      True if tokens are drawn at random
     ranked:       True if outputs are sorted by score, False if they are in the order of their rows
+    rank_unfinished: True if outputs that reach the length limit rank among the finished ones
     """
 
     kind: str
@@ -38,9 +37,9 @@ class SearchDescription:
     normalisation: LengthNormalisation
     rules: Rules
     initial_rows: int = 1
-    stop_after: int | None = None
     sampled: bool = False
     ranked: bool = True
+    rank_unfinished: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,8 @@ class _Source:
     search: SearchDescription
     n_best: int
     prefix: tuple[int, ...]
+    max_length: int
     steps: list[tuple[TracedCandidate, ...]] = field(default_factory=list)
-    finished_count: int = 0
 
     def forced_token(self, position: int) -> int:
         return self.prefix[position] if position < len(self.prefix) else PAD
@@ -112,6 +111,7 @@ class _Source:
             ranked=self.search.ranked,
             prefix=self.prefix,
             steps=tuple(self.steps),
+            complete_length=self.max_length if self.search.rank_unfinished else None,
         )
 
 
@@ -136,14 +136,22 @@ class Tracer:
         return [source.trace() for source in self._sources]
 
     def start_search(
-        self, search: SearchDescription, n_best: int, prefixes: Sequence[Sequence[int]]
+        self,
+        search: SearchDescription,
+        n_best: int,
+        prefixes: Sequence[Sequence[int]],
+        max_lengths: Sequence[int],
     ) -> None:
         """Start one trace per source. A search calls this method before its first step.
 
-        prefixes: forced prefix of each source; empty for a source without a prefix
+        prefixes:    forced prefix of each source; empty for a source without a prefix
+        max_lengths: maximum number of tokens of each source
         """
         first = len(self._sources)
-        self._sources += [_Source(search, n_best, tuple(prefix)) for prefix in prefixes]
+        self._sources += [
+            _Source(search, n_best, tuple(prefix), max_length)
+            for prefix, max_length in zip(prefixes, max_lengths, strict=True)
+        ]
         sources = range(first, len(self._sources))
         self._rows = [_Row(source) for source in sources for _ in range(search.initial_rows)]
 
@@ -172,7 +180,6 @@ class Tracer:
         next_rows: dict[CandidateKey, _Row] = {}
         for source_index, candidates in by_source.items():
             source = self._sources[source_index]
-            source.finished_count += sum(key in outcome.ended_set for key, _ in candidates)
             # The sort is stable: candidates with equal totals stay in the order of the search.
             if source.search.ranked:
                 candidates.sort(key=lambda pair: -(pair[1].total + log_probabilities[pair[0]]))
@@ -214,10 +221,9 @@ class Tracer:
             return Fate.FINISHED, None
         if key not in outcome.continuing_set:
             return Fate.DROPPED, self._drop_reason(row, key, outcome)
-        source = self._sources[row.source]
-        stop_after = source.search.stop_after
-        enough = stop_after is not None and source.finished_count >= stop_after
-        return Fate.STOPPED, Reason.ENOUGH if enough else Reason.LENGTH
+        # `row.generated` contains START, so its length is that of the candidate.
+        at_limit = len(row.generated) >= self._sources[row.source].max_length
+        return Fate.STOPPED, Reason.LENGTH if at_limit else Reason.ENOUGH
 
     def _drop_reason(self, row: _Row, key: CandidateKey, outcome: StepOutcome) -> Reason:
         source = self._sources[row.source]

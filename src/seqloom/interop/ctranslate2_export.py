@@ -142,11 +142,16 @@ def _compare_beams(
 ) -> int:
     """Return the number of equal outputs of beam search.
 
-    The searches differ at the length limit and in how many candidates they compare, so that some
-    outputs may differ.
+    Outputs can differ if the scores of two hypotheses are equal up to rounding errors, and at the
+    length limit.
     """
     decoding = BeamConfig(
-        width=5, max_length=OUTPUT_LIMIT, length_counts_end=True, allow_unknown=True
+        width=5,
+        max_length=OUTPUT_LIMIT,
+        length_counts_end=True,
+        allow_unknown=True,
+        extra_candidate=True,
+        rank_unfinished=True,
     )
     ours = run.translate(texts, decoding=decoding, attention=False, split=False, pass_through=False)
     found = translator.translate_batch(

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
-from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.schema.decoding import BeamConfig
+from seqloom.config.schema.names import StoppingRule
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.interop.foreign_model import select_rows
+from seqloom.interop.huggingface_files import read_json_if_present
 
 ACTIVATIONS = {
     "relu": "relu",
@@ -197,14 +200,58 @@ def _layer_name(name: str) -> str | None:
     return None if part is None else f"{side}.layers.{parts[3]}.{part}.{parts[-1]}"
 
 
-def decoding_settings(generation: Mapping[str, Any]) -> DecodingConfig:
-    """Return the search that generation_config.json describes.
+STOPPING: dict[Any, StoppingRule] = {True: "count", False: "estimate", "never": "bound"}
+"""Values of early_stopping in transformers, and of decoding.stopping in seqloom."""
 
-    transformers counts END in the length of an output.
+
+def decoding_settings(folder: Path) -> BeamConfig:
+    """Return the search that generation_config.json describes, with the defaults of transformers.
+
+    transformers counts END in the length of an output, and the start token in max_length and
+    min_length. Its greedy search is a beam search of width 1.
     """
-    beams = generation.get("num_beams")
-    penalty = generation.get("length_penalty")
-    length_penalty = float(penalty) if isinstance(penalty, int | float) and penalty >= 0 else 1.0
-    if not isinstance(beams, int) or beams <= 1:
-        return GreedyConfig(length_penalty=length_penalty, length_counts_end=True)
-    return BeamConfig(width=beams, length_penalty=length_penalty, length_counts_end=True)
+    path = folder / "generation_config.json"
+    generation = {
+        name: value for name, value in read_json_if_present(path).items() if value is not None
+    }
+    try:
+        return BeamConfig(
+            width=generation.get("num_beams", 1),
+            length_penalty=generation.get("length_penalty", 1.0),
+            max_length=_new_tokens(generation, "max_new_tokens", "max_length"),
+            min_length=_new_tokens(generation, "min_new_tokens", "min_length") or 0,
+            no_repeat_ngram=generation.get("no_repeat_ngram_size", 0),
+            length_counts_end=True,
+            stopping=STOPPING[generation.get("early_stopping", False)],
+            extra_candidate=True,
+            rank_unfinished=True,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: seqloom cannot import this search: {_reason(error)}. Change the value, or "
+            "remove it to use the default of transformers."
+        ) from error
+
+
+def _new_tokens(generation: Mapping[str, Any], new_name: str, name: str) -> int | None:
+    """Return a length without the start token; None if generation_config.json does not set it.
+
+    new_name: the setting that does not count the start token. It has priority
+    name:     the setting that counts the start token
+    """
+    if new_name in generation:
+        return int(generation[new_name])
+    length = int(generation.get(name, 0))
+    return length - 1 if length > 0 else None
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case ValidationError():
+            return "; ".join(
+                ": ".join([*map(str, problem["loc"]), problem["msg"]]) for problem in error.errors()
+            )
+        case KeyError():
+            return f'early_stopping must be true, false or "never", not {error}'
+        case _:
+            return str(error)

@@ -55,6 +55,13 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
             return read_marian(path)
         case "m2m_100":
             return read_m2m100(path, source_language)
+        case "t5" | "mt5" | "umt5":
+            raise ConfigError(
+                f"{path / CONFIG}: seqloom cannot import T5, mT5 and ByT5 models (model_type "
+                f"{model_type!r}): they have relative positions, RMS normalisation and layers without "
+                "biases, which seqloom does not have. Fine-tune the model with transformers, or train "
+                f"a run on its translations. Supported: {SUPPORTED}."
+            )
         case _:
             raise ConfigError(
                 f"{path / CONFIG}: seqloom cannot import models of the type {model_type!r}. "

@@ -93,7 +93,6 @@ def read_m2m100(folder: Path, source_language: str | None) -> ForeignModel:
     source_rules = ImportedRules(rules.special, False, (language,), rules.keep_space)
     named = embeddings.named(rows, rows)
     named["decoder.readout.output.bias"] = torch.zeros(len(rows))
-    generation = read_json_if_present(folder / "generation_config.json")
     return ForeignModel(
         path=folder,
         kind="M2M100 or NLLB (Hugging Face)",
@@ -108,7 +107,7 @@ def read_m2m100(folder: Path, source_language: str | None) -> ForeignModel:
         target=ImportedTokenizer(model_bytes, pieces, tags, rules),
         weights={**layer_weights(weights), **named},
         data=ImportedConfig(source=tag_display_name(language), tags=vocabulary.languages),
-        decoding=decoding_settings(generation).model_copy(update={"score_prefix": False}),
+        decoding=decoding_settings(folder).model_copy(update={"score_prefix": False}),
         tag_side="target",
     )
 

@@ -76,7 +76,7 @@ def read_marian(folder: Path) -> ForeignModel:
             target=None if languages else _language(tokenizer_settings, "target_lang"),
             tags=languages,
         ),
-        decoding=decoding_settings(read_json_if_present(folder / "generation_config.json")),
+        decoding=decoding_settings(folder),
     )
 
 

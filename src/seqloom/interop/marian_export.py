@@ -16,7 +16,7 @@ from seqloom.config.schema.transformer import TransformerDecoderConfig, Transfor
 from seqloom.core.batch import Padded
 from seqloom.core.errors import StorageError
 from seqloom.core.extras import import_optional
-from seqloom.interop.huggingface_model import ACTIVATIONS, NEVER, PARTS
+from seqloom.interop.huggingface_model import ACTIVATIONS, NEVER, PARTS, STOPPING
 from seqloom.interop.marian_rules import marian_reasons
 from seqloom.runs.run import Run
 from seqloom.text.subwords import SubwordTokenizer
@@ -157,10 +157,15 @@ def _generation_settings(decoding: DecodingConfig, vocabulary: MarianVocabulary)
         **_special_ids(vocabulary),
         "bad_words_ids": [[vocabulary.pad]],
         "num_beams": decoding.width if isinstance(decoding, BeamConfig) else 1,
-        "max_length": MAX_LENGTH,
+        # transformers counts the start token, too.
+        "max_length": MAX_LENGTH if decoding.max_length is None else decoding.max_length + 1,
     }
-    if isinstance(decoding, BeamConfig):
-        settings |= {"length_penalty": decoding.length_penalty, "early_stopping": True}
+    if isinstance(decoding, BeamConfig) and decoding.width > 1:
+        early_stopping = {ours: theirs for theirs, ours in STOPPING.items()}
+        settings |= {
+            "length_penalty": decoding.length_penalty,
+            "early_stopping": early_stopping[decoding.stopping],
+        }
     if not decoding.allow_unknown:
         settings["suppress_tokens"] = [vocabulary.names.index("<unk>")]
     if decoding.min_length:
@@ -259,16 +264,21 @@ def _generate(
 def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -> int:
     """Compare the outputs of beam search and their scores. Returns the number of equal outputs.
 
-    The searches differ at the length limit and in how many candidates they compare, so that some
-    outputs may differ.
+    Outputs can differ if the scores of two hypotheses are equal up to rounding errors.
     """
-    decoding = BeamConfig(width=5, max_length=OUTPUT_LIMIT, length_counts_end=True)
+    decoding = BeamConfig(
+        width=5,
+        max_length=OUTPUT_LIMIT,
+        length_counts_end=True,
+        extra_candidate=True,
+        rank_unfinished=True,
+    )
     ours = run.translate(texts, decoding=decoding, attention=False, split=False, pass_through=False)
     found, scores = _generate(model, tokenizer, texts, beams=5)
     same = 0
     for prediction, text, score in zip(ours, found, scores, strict=True):
         is_same = prediction.text == text
         same += is_same
-        if is_same and prediction.finished and abs(prediction.score - score) > SCORE_TOLERANCE:
+        if is_same and abs(prediction.score - score) > SCORE_TOLERANCE:
             raise _difference(f"the score of {text!r}: {prediction.score:.4f} and {score:.4f}")
     return same

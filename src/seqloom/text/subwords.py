@@ -219,9 +219,9 @@ class SubwordTokenizer:
                     yield "" if id_ < UNKNOWN else self._names[id_].replace(SPACE, " "), 1
 
     def decode(self, ids: Sequence[int]) -> str:
-        # Remove the space that sentencepiece adds before the first word in order to encode this
-        # word like any other.
-        return "".join(surface for surface, _ in self._surfaces(ids)).removeprefix(" ")
+        # sentencepiece adds a space before the first word, in order to encode this word like any
+        # other. A model can also generate the piece of a space as its first or last token.
+        return "".join(surface for surface, _ in self._surfaces(ids)).strip(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._names[id_] for id_ in ids]

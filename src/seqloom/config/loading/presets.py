@@ -1,4 +1,4 @@
-"""Presets: named settings of text, model and training that a recipe can build on.
+"""Presets: named settings of text, model, training and decoding that a recipe can build on.
 
     preset = "small"          uses all settings of the preset …
     [training]

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from seqloom.config.extensions.section import ExtensionConfig
-from seqloom.config.schema.names import EngineKind
+from seqloom.config.schema.names import EngineKind, StoppingRule
 from seqloom.config.schema.section import Section
 from seqloom.extensions.registry import Point
 
@@ -104,6 +104,19 @@ class BeamConfig(SearchRulesConfig):
     finished: int | None = Field(None, ge=1)
     """Stop after this many finished hypotheses of a source, that is, hypotheses that have generated
     END. Default: the width of the beam."""
+    stopping: StoppingRule = "count"
+    """When the search stops, once `finished` hypotheses have ended. "count" stops at once. "estimate"
+    continues while an active hypothesis has a better score, at its current length, than the worst of
+    the `finished` best finished hypotheses. "bound" continues while an active hypothesis could still
+    get a better score before max_length. These are early_stopping = true, false and "never" of
+    transformers. A beam of width 1 always uses "count". Default: "count"."""
+    extra_candidate: bool = False
+    """Extend each hypothesis by its width + 1 most probable tokens, not by `width`. Then `width`
+    candidates without END remain even if one of the tokens is END, as in transformers and
+    CTranslate2. Default: false."""
+    rank_unfinished: bool = False
+    """Rank hypotheses that reach max_length by their score among the finished hypotheses, as
+    transformers does. If false, finished hypotheses come first. Default: false."""
 
 
 class ExhaustiveConfig(SearchRulesConfig):

@@ -6,6 +6,8 @@ This module must not import pydantic, because the help of every command imports 
 from typing import Literal, NewType
 
 EngineKind = Literal["auto", "torch", "compiled", "ctranslate2"]
+StoppingRule = Literal["count", "estimate", "bound"]
+"""When beam search stops, see the setting decoding.stopping."""
 ScoreName = Literal[
     "bleu",
     "bleu-tokenised",

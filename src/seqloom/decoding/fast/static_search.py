@@ -172,6 +172,7 @@ class StaticBeam(StaticSearch):
               END_TOTAL
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
+    scores:   (B, C)    the best scores of finished hypotheses, as in `FinishedScores`
     stops:    (B,)      number of tokens generated when the source was done; 0 if it is not done
     """
 
@@ -186,6 +187,7 @@ class StaticBeam(StaticSearch):
         self.values = torch.zeros(steps, 4, rows, dtype=dtype, device=device)
         self.totals = torch.zeros(size, search.width, dtype=dtype, device=device)
         self.finished = torch.zeros(size, dtype=torch.long, device=device)
+        self.scores = torch.zeros(size, search.stop_after, dtype=dtype, device=device)
         self.stops = torch.zeros(size, dtype=torch.long, device=device)
         self.first_rows = torch.arange(size, device=device).unsqueeze(1) * search.width
 
@@ -194,11 +196,13 @@ class StaticBeam(StaticSearch):
         self.totals.fill_(FORBIDDEN)
         self.totals[:, 0].zero_()
         self.finished.zero_()
+        self.scores.fill_(FORBIDDEN)
         self.stops.zero_()
 
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
         log_probabilities = self.allowed_log_probabilities(logits, has_prefixes)
-        candidates = Candidates.of(self.totals, log_probabilities, self.width)
+        per_hypothesis = self.search.tokens_per_hypothesis
+        candidates = Candidates.of(self.totals, log_probabilities, per_hypothesis)
         selection = select_candidates(candidates, self.width)
         best, continuing = selection.best, selection.continuing
         ended = (selection.ended & ~self.done.unsqueeze(1)).long()
@@ -221,16 +225,22 @@ class StaticBeam(StaticSearch):
         if self.keeps_generated:
             self.generated.copy_(self.generated.index_select(0, parents))
             self.generated.index_copy_(1, self.position.view(1), self.last_tokens.unsqueeze(1))
-        self._update_done(ended)
+        self._update_done(ended, best.totals)
         return parents
 
-    def _update_done(self, ended: Tensor) -> None:
+    def _update_done(self, ended: Tensor, totals: Tensor) -> None:
         """Mark the sources that need no further step.
 
-        ended: (B, K) 1 for each hypothesis that ends in this step, else 0
+        ended:  (B, K) 1 for each hypothesis that ends in this step, else 0
+        totals: (B, K) log-probability of each of these hypotheses
         """
         self.finished += ended.sum(dim=1)
-        enough = self.finished >= (self.search.finished or self.width)
+        rule = self.search.score_rule
+        if rule is None:
+            enough = self.finished >= self.search.stop_after
+        else:
+            self.scores.copy_(rule.add_finished(self.scores, totals, ended.bool(), self.position))
+            enough = rule.is_over(self.scores, self.totals[:, 0], self.position, self.max_lengths)
         nothing_left = self.totals.amax(dim=1) == FORBIDDEN
         over = enough | (self.max_lengths <= self.position) | nothing_left
         self.stops.copy_(torch.where(over & ~self.done, self.position, self.stops))
@@ -241,13 +251,16 @@ class StaticBeam(StaticSearch):
         indices = self.indices[:steps].cpu().numpy()
         values = self.values[:steps].double().cpu().numpy()
         stops = self.stops[:size].cpu().numpy()
-        leaves = self._best_leaves(indices, values, stops, request.n_best)
+        leaves = self._best_leaves(indices, values, stops, request)
         return trace_back(indices, values, leaves, size, self.search.normalisation)
 
-    def _best_leaves(self, indices: Array, values: Array, stops: Array, n_best: int) -> "Leaves":
+    def _best_leaves(
+        self, indices: Array, values: Array, stops: Array, request: SearchRequest
+    ) -> "Leaves":
         """Return the leaves of the n_best hypotheses of each source.
 
         Hypotheses with END come first, then those that were unfinished when their source was done.
+        With `Beam.rank_unfinished`, hypotheses that reached the length limit are in the first group.
         """
         size, width = len(stops), self.width
         shape = (len(indices), -1, width)
@@ -266,10 +279,15 @@ class StaticBeam(StaticSearch):
             groups.append(Leaves(source, step, source * width + column, is_end))
             group_scores.append(self.search.normalisation.score(total, step + 1, is_end))
         leaves, scores = Leaves.concatenate(groups), np.concatenate(group_scores)
-        order = np.lexsort((-scores, ~leaves.ended, leaves.source))
+        is_complete = leaves.ended
+        if self.search.rank_unfinished:
+            is_complete = is_complete | (
+                leaves.step + 1 == np.array(request.max_lengths)[leaves.source]
+            )
+        order = np.lexsort((-scores, ~is_complete, leaves.source))
         sorted_source = leaves.source[order]
         rank = np.arange(len(order)) - np.searchsorted(sorted_source, sorted_source)
-        return leaves.select(order[rank < n_best])
+        return leaves.select(order[rank < request.n_best])
 
 
 @dataclass(frozen=True)

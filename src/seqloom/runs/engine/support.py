@@ -118,6 +118,11 @@ def _unsupported_search(
                 f"decoding.width: a beam width of {decoding.width} needs a vocabulary of "
                 f"{2 * decoding.width} or more, not {vocabulary}"
             )
+        if decoding.stopping != "count" and decoding.width > 1:
+            yield (
+                f"decoding.stopping: CTranslate2 has no rule '{decoding.stopping}'; "
+                "--set decoding.stopping=count stops earlier"
+            )
         saved = max_saved(decoding)
         if options.n_best > saved:
             yield f"decoding.finished: {decoding.finished} returns fewer than {options.n_best} outputs"

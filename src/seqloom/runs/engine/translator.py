@@ -4,7 +4,7 @@ Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom. A
 ends with END is saved and not extended. The search stops once a given number of hypotheses is
 saved. Hypotheses are ranked by log p / length^length_penalty. One difference rarely matters: to
 extend a hypothesis, seqloom considers the k best tokens, and END may be one of them. CTranslate2
-considers END and the k best other tokens.
+considers END and the k best other tokens, as seqloom does with `decoding.extra_candidate`.
 
 CTranslate2 always counts END in the length. If END should not count, CTranslate2 is asked for all
 saved hypotheses, and seqloom ranks them again (`_rank_without_end`).
@@ -14,6 +14,10 @@ tokens. Therefore it searches without these limits and without forbidden tokens,
 the outputs afterwards. A greedy output that exceeds its limit is cut. Outputs of beam search that
 exceed their limit are dropped. If too few outputs remain for an input, or if one of them contains a
 forbidden token, torch decodes this input.
+
+With `decoding.rank_unfinished`, hypotheses that reach the limit of their source are compared with
+finished ones. CTranslate2 is then asked for all saved hypotheses. If one of them exceeds the limit,
+the search had reached the limit before it stopped, and torch decodes this input.
 """
 
 import math
@@ -106,11 +110,12 @@ class CTranslate2Engine:
         limits = [request.max_lengths[row] for row in rows]
         return_scores = probabilities != "none" or not _is_greedy(decoding)
         ranks_again = ranks_differently(decoding)
+        needs_all = ranks_again or _ranks_unfinished(decoding)
         results = self.translator.translate_batch(
             sources,
             max_decoding_length=max(limits),
             return_scores=return_scores,  # without scores, greedy search needs no softmax
-            **_options(decoding, max_saved(decoding) if ranks_again else request.n_best),
+            **_options(decoding, max_saved(decoding) if needs_all else request.n_best),
         )
         forbidden = set(build_rules(decoding).excluded_tokens)
         normalisation = build_normalisation(decoding)
@@ -126,6 +131,8 @@ class CTranslate2Engine:
                 for output, score in zip(outputs, scores, strict=True)
                 if can_cut or (output[-1] == END and len(output) <= limit)
             ]
+            if _ranks_unfinished(decoding) and len(hypotheses) < len(outputs):
+                continue
             if ranks_again:
                 hypotheses = _rank_without_end(hypotheses, scores)
             best = hypotheses[: request.n_best]
@@ -194,6 +201,12 @@ class CTranslate2Engine:
 
 def _is_greedy(decoding: SearchConfig) -> bool:
     return not isinstance(decoding, BeamConfig) or decoding.width == 1
+
+
+def _ranks_unfinished(decoding: SearchConfig) -> bool:
+    return (
+        not _is_greedy(decoding) and isinstance(decoding, BeamConfig) and decoding.rank_unfinished
+    )
 
 
 def _hypothesis(

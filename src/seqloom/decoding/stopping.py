@@ -1,0 +1,54 @@
+"""Stopping rules of beam search that compare scores of finished and active hypotheses."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seqloom.decoding.hypothesis import LengthNormalisation
+from seqloom.decoding.rules import FORBIDDEN
+
+
+@dataclass(frozen=True)
+class ScoreRule:
+    """Stops the search for a source when its active hypotheses cannot improve the result.
+
+    The search stops when `count` hypotheses have ended and the best active hypothesis does not have
+    a better score than the worst of the `count` best finished ones. The score of the active
+    hypothesis is computed with its current length ("estimate") or with the maximum length
+    ("bound"). Further tokens only lower log p, so that "bound" never misses a better output.
+
+    `early_stopping` of transformers has the values False for "estimate" and "never" for "bound".
+    """
+
+    kind: Literal["estimate", "bound"]
+    count: int
+    normalisation: LengthNormalisation
+
+    def add_finished(
+        self, scores: Tensor, totals: Tensor, ended: Tensor, length: int | Tensor
+    ) -> Tensor:
+        """Return the `count` best scores of finished hypotheses after a step, best first: (B, C)
+
+        scores: (B, C) the scores before the step; -inf where fewer hypotheses have ended
+        totals: (B, K) log-probability of each candidate of the step
+        ended:  (B, K) True for the candidates that end in this step
+        length: number of tokens of these candidates, END included
+        """
+        new_scores = self.normalisation.score(totals, length, True)
+        merged = torch.cat([scores, new_scores.masked_fill(~ended, FORBIDDEN)], dim=1)
+        return merged.topk(self.count, dim=1).values
+
+    def is_over(
+        self, scores: Tensor, active: Tensor, length: int | Tensor, max_lengths: Tensor
+    ) -> Tensor:
+        """Return True for each source for which the search stops: (B,)
+
+        scores:      (B, C) result of `add_finished`
+        active:      (B,)   log-probability of the best active hypothesis
+        length:      number of tokens of this hypothesis
+        max_lengths: (B,)   maximum number of tokens
+        """
+        best_length = max_lengths if self.kind == "bound" else length
+        return self.normalisation.score(active, best_length, False) <= scores[:, -1]
