@@ -17,7 +17,7 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
-from seqloom.decoding.search import SearchRequest, StepDecoder
+from seqloom.decoding.search import ExcludedTokens, SearchRequest, StepDecoder
 from seqloom.text.vocabulary import UNKNOWN
 from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
@@ -99,6 +99,19 @@ def test_captured_search_falls_back_to_the_plain_search_to_return_attention() ->
     request = SearchRequest([4, 4], keep_attention=lambda attention: attention)
     [hypothesis], _ = CapturedSearch(Beam(2))(decoder, memory, request)
     assert hypothesis.attention is not None
+
+
+@pytest.mark.parametrize("search", [Greedy(), Beam(3)])
+def test_excluded_tokens_stay_excluded(search: Greedy | Beam) -> None:
+    decoder, memory = AttentiveDecoder(1, 6).eval(), random_memory(1, [3, 2])
+    free = search(decoder, memory, SearchRequest([6, 6]))
+    first = [ExcludedTokens(after_prefix=frozenset(best.tokens[:1])) for best, *_ in free]
+    request = SearchRequest([6, 6], excluded=first)
+    outputs = CapturedSearch(search)(decoder, memory, request)
+    assert_same(outputs, search(decoder, memory, request))
+    assert all(
+        new.tokens[:1] != old.tokens[:1] for [new, *_], [old, *_] in zip(outputs, free, strict=True)
+    )
 
 
 def test_greedy_and_beam_search_are_captured_on_a_gpu() -> None:

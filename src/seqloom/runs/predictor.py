@@ -283,8 +283,7 @@ class Predictor:
                 limits = batch.request.max_lengths
                 decoder = StreamingDecoder(self.model.decoder, callback, batch.indices, limits)
                 return search(decoder, memory, batch.request)
-            if batch.request.excluded is None:
-                search = select_fastest(search, self.device, compiled=self.compiled)
+            search = select_fastest(search, self.device, compiled=self.compiled)
             return search(self.model.decoder, memory, batch.request)
 
     def score(

@@ -147,12 +147,13 @@ def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
 
     The decoder must implement `StaticDecoder`. It must not be in training mode, because dropout
     draws new random masks. The request must not ask for attention weights or for a trace, because
-    both grow with every step.
+    both grow with every step, and must not exclude tokens, because a `SearchProgram` does not
+    apply `request.excluded`.
     """
     is_static = isinstance(decoder, StaticDecoder)
     has_dropout = isinstance(decoder, nn.Module) and decoder.training
     is_observed = request.keep_attention is not None or request.tracer is not None
-    return is_static and not (has_dropout or is_observed)
+    return is_static and not (has_dropout or is_observed) and request.excluded is None
 
 
 def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
@@ -262,10 +263,7 @@ class CapturedSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses as the plain search, `self.search`.
-
-        `request.excluded` must be None.
-        """
+        """Return the same hypotheses as the plain search, `self.search`."""
         if not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])

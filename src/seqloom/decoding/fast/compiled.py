@@ -99,10 +99,7 @@ class CompiledSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses as the plain search, `self.search`.
-
-        `request.excluded` must be None.
-        """
+        """Return the same hypotheses as the plain search, `self.search`."""
         if len(memory.mask) > 1 or not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(1)
