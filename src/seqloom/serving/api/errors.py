@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from seqloom.core.errors import SeqloomError
-from seqloom.serving.api.schemas.validation import invalid_fields
+from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
 
 ErrorKind = Literal[
     "invalid-json",
@@ -164,7 +164,7 @@ def invalid_field(field: str, message: str) -> ApiError:
     Values that violate the schema do not get here. `handle_validation_error` reports them.
     """
     detail = ErrorDetail(where=field, what=message)
-    return ApiError(422, "invalid", f"{field}: {message}", [detail])
+    return ApiError(422, "invalid", f"{location_in_words(field)}: {message}", [detail])
 
 
 async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
@@ -195,7 +195,7 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
     details = [
         ErrorDetail(where=field, what=message) for field, message in invalid_fields(inner).items()
     ]
-    message = "; ".join(f"{detail.where}: {detail.what}" for detail in details)
+    message = "; ".join(f"{location_in_words(detail.where)}: {detail.what}" for detail in details)
     return ApiError(422, "invalid", message, details).response_to(request)
 
 

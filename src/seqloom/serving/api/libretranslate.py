@@ -17,7 +17,7 @@ from seqloom.serving.api.languages.detection import (
     detect_languages,
 )
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
-from seqloom.serving.api.schemas.validation import invalid_fields
+from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
 from seqloom.serving.api.translation import translate
 from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
@@ -271,7 +271,9 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
         return model.model_validate(fields)
     except ValidationError as error:
         problems = invalid_fields(error.errors())
-        message = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        message = "; ".join(
+            f"{location_in_words(field)}: {problem}" for field, problem in problems.items()
+        )
         raise bad_request(message) from error
 
 

@@ -1,13 +1,24 @@
 """Requests and responses of the inspection routes: attention, search, alternatives, explanations."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from seqloom.analysis.explain.lecture_example import (
+    QUERY_STATE,
+    STATES,
+    TO_KEY,
+    TO_QUERY,
+    TO_VALUE,
+    ExampleSelection,
+    LectureScore,
+)
+from seqloom.analysis.matrices import Rows
 from seqloom.serving.api.schemas.predictions import (
     JsonNumber,
     Output,
     RunRequest,
+    StrictRequest,
     Text,
     TextResponse,
 )
@@ -140,6 +151,50 @@ class ExplainRequest(InspectionRequest):
     )
     layer: int | None = Field(None, ge=1)
     head: int | None = Field(None, ge=1)
+
+
+MAX_EXAMPLE_SIZE = 16
+"""Maximum number of rows and of columns of a matrix in an `ExampleRequest`."""
+MAX_EXAMPLE_NUMBER = 1e6
+"""Maximum magnitude of a number in an `ExampleRequest`. Larger numbers could overflow."""
+ExampleNumber = Annotated[float, Field(ge=-MAX_EXAMPLE_NUMBER, le=MAX_EXAMPLE_NUMBER)]
+ExampleRow = Annotated[list[ExampleNumber], Field(min_length=1, max_length=MAX_EXAMPLE_SIZE)]
+ExampleMatrix = Annotated[list[ExampleRow], Field(min_length=1, max_length=MAX_EXAMPLE_SIZE)]
+
+
+def _to_lists(rows: Rows) -> list[list[float]]:
+    return [list(row) for row in rows]
+
+
+class ExampleRequest(StrictRequest):
+    """Self-attention on small matrices. The default numbers are those of the lecture."""
+
+    states: ExampleMatrix = Field(_to_lists(STATES), description="The states h, one row each.")
+    to_query: ExampleMatrix = Field(
+        _to_lists(TO_QUERY), description="The matrix Wq: one column for each number of a state."
+    )
+    to_key: ExampleMatrix = Field(
+        _to_lists(TO_KEY), description="The matrix Wk, which has the shape of Wq."
+    )
+    to_value: ExampleMatrix = Field(
+        _to_lists(TO_VALUE), description="The matrix Wv: one column for each number of a state."
+    )
+    query: int = Field(
+        QUERY_STATE, ge=1, description="Number of the state that attends, counted from 1."
+    )
+    score: LectureScore = Field(
+        "dot",
+        description="Score function: dot (q · k), identity (h · h), sqrt (q · k / √d), width "
+        "(q · k / d), bilinear (hᵀ W h), nonlinear (σ(q) · σ(k)), additive (v · tanh(Wq h + Wk h)) "
+        "or rbf (-γ‖q - k‖²).",
+    )
+    gamma: float = Field(1.0, gt=0, le=MAX_EXAMPLE_NUMBER, description="γ of the score rbf.")
+    selection: ExampleSelection = Field(
+        "softmax",
+        description="How the context is computed: softmax (weighted mean of the values), argmax "
+        "(the value whose key has the highest score), nearest (the value whose key is nearest to "
+        "the query) or exact (the value whose key equals the query).",
+    )
 
 
 class ExplainResponse(TextResponse):
