@@ -38,15 +38,22 @@ class TrainingEventsResponse(BaseModel):
 
 
 class ReportSummary(BaseModel):
-    claim: str
-    size: str
-    sentence: str
-    state: str
-    reason: str
+    """A report of `seqloom lab` in a few words."""
+
+    claim: str = Field(description="Name of the claim.")
+    size: str = Field(description="Size of the experiment: full, small or tiny.")
+    sentence: str = Field(description="The claim.")
+    state: str = Field(description="Verdict: confirmed, refuted or undecided.")
+    reason: str = Field(description="Reasons for the verdict, separated by semicolons.")
+    published: bool = Field(
+        description="True if the report is part of seqloom; false if it was found next to a run."
+    )
 
 
 class ReportsResponse(BaseModel):
-    reports: list[ReportSummary]
+    """All reports, one for each claim."""
+
+    reports: list[ReportSummary] = Field(description="The reports, sorted by claim.")
 
 
 class ReportResponse(BaseModel):
