@@ -41,16 +41,16 @@ ErrorKind = Literal[
 class ErrorDetail(BaseModel):
     """One invalid field: its name and what is wrong with it."""
 
-    where: str
-    what: str
+    where: str = Field(description="Path of the field, for example texts[0].")
+    what: str = Field(description="What is wrong with it.")
 
 
 class ErrorResponse(BaseModel):
     """The body of every error response. `error` says what is wrong and what to do."""
 
-    error: str
-    kind: ErrorKind
-    problems: list[ErrorDetail] = []
+    error: str = Field(description="What is wrong, and what to do.")
+    kind: ErrorKind = Field(description="Kind of the error, for programs.")
+    problems: list[ErrorDetail] = Field([], description="All invalid fields, if there are any.")
 
 
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -84,7 +84,9 @@ class OpenAiErrorDetail(BaseModel):
 
 
 class OpenAiErrorResponse(BaseModel):
-    error: OpenAiErrorDetail
+    """The body of an error response in the format of OpenAI."""
+
+    error: OpenAiErrorDetail = Field(description="The error.")
 
 
 OPENAI_PREFIX = "/v1/"

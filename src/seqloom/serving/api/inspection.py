@@ -6,9 +6,9 @@ other requests.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from seqloom.analysis.attention import check_has_text_source, no_attention_error
 from seqloom.analysis.explain.explainer import explain
@@ -268,7 +268,10 @@ async def post_explain(request: ExplainRequest, service: ServiceDependency) -> E
 
 @router.get("/explain/lecture", dependencies=WITH_KEY)
 async def get_lecture_example(
-    score: LectureScore = "dot", choice: Selection = "argmax"
+    score: Annotated[LectureScore, Query(description="Score function.")] = "dot",
+    choice: Annotated[
+        Selection, Query(description="How the context is computed from the scores and values.")
+    ] = "argmax",
 ) -> ExplainResponse:
     """Explain the small attention example of the lecture, step by step.
 
