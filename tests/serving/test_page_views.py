@@ -223,6 +223,42 @@ def test_decoder_step_shows_every_value(visitor: Visitor, server: ServerProcess)
     assert "step=2" in page.url
 
 
+@pytest.mark.parametrize("run", ["reverser", "transformer"])
+def test_sections_of_a_decoder_step_can_be_closed(visitor: Visitor, run: str) -> None:
+    page = visitor.open(f"#/inside?run={run}&text={LETTERS}")
+    section = page.locator(".step-values details").first
+    value = section.locator(".step-value").first
+    expect(value).to_be_visible()
+    section.locator("summary").first.click()
+    expect(value).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("link", "terms", "replaced"),
+    [
+        (f"#/translate?run=reverser&text={LETTERS}", ["Beam width"], ["What it says"]),
+        (
+            "#/complete?text=ab&seed=3&length=12",
+            ["Prompt", "Temperature", "Top-k", "Top-p"],
+            ["Beginning", "Go on", "Of the best", "Share of probability"],
+        ),
+        (
+            f"#/search?run=reverser&text={LETTERS}",
+            ["Length penalty", "not in the top k"],
+            ["outscored"],
+        ),
+    ],
+)
+def test_labels_are_the_terms_of_the_field(
+    visitor: Visitor, link: str, terms: list[str], replaced: list[str]
+) -> None:
+    page = visitor.open(link)
+    for term in terms:
+        expect(page.locator("main")).to_contain_text(term)
+    text = page.locator("main").inner_text()
+    assert not [term for term in replaced if term in text]
+
+
 def test_decoder_step_of_a_language_model(visitor: Visitor) -> None:
     page = visitor.open("#/inside?run=speaker&text=ab")
     expect(page.locator(".step-layout")).to_contain_text("has no attention")
