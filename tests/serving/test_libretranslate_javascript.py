@@ -51,7 +51,9 @@ def page(visitor: Visitor) -> Page:
     return visitor.open("#/lab")
 
 
-def post_form(page: Page, path: str, file: dict[str, str] | None = None, **fields: str) -> Any:
+def post_form(
+    page: Page, path: str, fields: dict[str, str], file: dict[str, str] | None = None
+) -> Any:
     return page.evaluate(POST_FORM, [path, list(fields.items()), file])
 
 
@@ -74,7 +76,7 @@ def test_settings_and_languages_are_those_that_the_page_reads(page: Page) -> Non
 def test_form_data_and_json_give_the_same_translation(page: Page, server: ServerProcess) -> None:
     fields = {"q": "abcd", "source": "la", "target": "it", "format": "text"}
     expected = server.post_json("/api/translate", texts=["abcd"], run="reverser")
-    form = post_form(page, "/translate", **fields)
+    form = post_form(page, "/translate", fields)
     assert form["status"] == 200
     assert form["body"]["translatedText"] == expected["translations"][0]["text"]
     documented = page.evaluate(POST_JSON, ["/translate", {**fields, "api_key": ""}])
@@ -87,16 +89,18 @@ def test_form_data_and_json_give_the_same_translation(page: Page, server: Server
 
 def test_html_is_translated_between_its_tags(page: Page) -> None:
     fields = {"source": "la", "target": "it"}
-    plain = post_form(page, "/translate", q="abcd", format="text", **fields)["body"]
-    html = post_form(page, "/translate", q="<p>abcd</p>", format="html", **fields)["body"]
+    plain = post_form(page, "/translate", {**fields, "q": "abcd", "format": "text"})["body"]
+    html = post_form(page, "/translate", {**fields, "q": "<p>abcd</p>", "format": "html"})["body"]
     assert html["translatedText"] == f"<p>{plain['translatedText']}</p>"
 
 
 def test_errors_have_the_field_that_the_page_shows(page: Page) -> None:
-    response = post_form(page, "/translate", q="abcd", source="la", target="xx", format="text")
+    fields = {"q": "abcd", "source": "la", "target": "xx", "format": "text"}
+    response = post_form(page, "/translate", fields)
     assert response["status"] == 400
     assert "xx is not supported" in response["body"]["error"]
-    suggestion = post_form(page, "/suggest", q="abcd", s="dcba", source="la", target="it")
+    fields = {"q": "abcd", "s": "dcba", "source": "la", "target": "it"}
+    suggestion = post_form(page, "/suggest", fields)
     assert suggestion["status"] == 403
     assert "success" not in suggestion["body"]
     assert "suggestions" in suggestion["body"]["error"]
@@ -104,9 +108,9 @@ def test_errors_have_the_field_that_the_page_shows(page: Page) -> None:
 
 def test_translated_file_is_downloaded_from_its_address(page: Page) -> None:
     fields = {"source": "la", "target": "it"}
-    expected = post_form(page, "/translate", q="abcd", format="text", **fields)["body"]
+    expected = post_form(page, "/translate", {**fields, "q": "abcd", "format": "text"})["body"]
     file = {"name": "letter.txt", "content": "abcd"}
-    response = post_form(page, "/translate_file", file, **fields)
+    response = post_form(page, "/translate_file", fields, file)
     assert response["status"] == 200
     text = page.evaluate(DOWNLOAD, response["body"]["translatedFileUrl"])
     assert text == expected["translatedText"]
@@ -133,10 +137,10 @@ def test_detected_language_has_a_code_and_a_confidence(page: Page, runs: dict[st
     [first, *_] = detected["body"]
     assert first["language"] == "de"
     assert 0 < first["confidence"] <= 100
-    form = post_form(page, "/detect", q="hund mann katze")
+    form = post_form(page, "/detect", {"q": "hund mann katze"})
     assert form == detected
     fields = {"q": "hund mann katze", "source": "auto", "target": "fr", "format": "text"}
-    translated = post_form(page, "/translate", **fields)
+    translated = post_form(page, "/translate", fields)
     assert translated["body"]["detectedLanguage"] == first
     page.unroute_all(behavior="wait")
     catalogue.close()
