@@ -3,6 +3,8 @@
 python -m bench.lab OUT   copy the reports of `seqloom lab all --out OUT` to docs/results/lab and
                           write the page
 python -m bench.lab       write the page from docs/results/lab
+
+Both also write the reports that `seqloom serve` shows in the Lab view.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from seqloom.lab.verdict import RULE
 from seqloom.viz.chart import render_svg
 
 DOCS = Path(__file__).parents[1] / "docs"
+SERVED_REPORTS = DOCS.parent / "src" / "seqloom" / "serving" / "published_reports.json"
 SIZES: tuple[Size, ...] = ("full", "small")
 
 TOP = f"""# The lab
@@ -76,6 +79,20 @@ def write(docs: Path) -> None:
         sections.append(_section(reports, contents[0]["settings"]))
     head = "\n".join([f"| claim | {' | '.join(SIZES)} |", f"|{'---|' * (1 + len(SIZES))}", *rows])
     (docs / "lab.md").write_text("\n".join([TOP, head, *sections]), encoding="utf-8")
+
+
+def served_reports(results: Path) -> str:
+    """Return the largest report of each claim as JSON, without the single measurements."""
+    reports = []
+    for name in claim_names():
+        paths = [results / size / f"{name}.json" for size in SIZES]
+        contents = [content for path in paths if (content := read_report(path)) is not None]
+        reports += [
+            {key: value for key, value in content.items() if key != "measurements"}
+            for content in contents[:1]
+        ]
+    lines = ",\n".join(json.dumps(report, ensure_ascii=False) for report in reports)
+    return f"[\n{lines}\n]\n"
 
 
 def _row(name: str, reports: Sequence[ClaimReport]) -> str:
@@ -141,6 +158,7 @@ def main() -> None:
     if arguments.out is not None:
         collect(arguments.out, DOCS / "results" / "lab")
     write(DOCS)
+    SERVED_REPORTS.write_text(served_reports(DOCS / "results" / "lab"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class Visitor:
 
     def open(self, link: str) -> Page:
         """Go to a link without reloading the page, which is faster than `load`."""
-        if not self.page.url.startswith(self.server.url):
+        if self.page.url.partition("#")[0] != f"{self.server.url}/":
             return self.load(link)
         self.page.evaluate(FOLLOW_LINK, link)
         return self.page

@@ -63,7 +63,7 @@ SCREENSHOTS = (
     Screenshot("page-attention", "attention", {"text": SENTENCE}, ".map-scroll svg", height=960),
     Screenshot("page-search", "search", {"text": SHORT_SENTENCE, "beam": "3"}, ".tree .wins .token", height=940),
     Screenshot("page-inside", "inside", {"text": SENTENCE, "step": "2"}, ".attention-diagram", dark=True, height=780),
-    Screenshot("page-lecture", "inside", {"of": "lecture", "score": "nonlinear"}, ".attention-diagram", height=740),
+    Screenshot("page-lecture", "inside", {"of": "lecture", "score": "nonlinear"}, ".attention-diagram", height=1150),
     Screenshot("page-lookup", "inside", {"of": "lookup", "gamma": "0.5"}, ".lookup-plot", height=860),
     Screenshot("page-train", "train", {}, ".figure-chart", height=900),
     Screenshot("page-narrow", "translate", {"text": SENTENCE}, ".translation-output", hover_over_word, True, 390, 760),

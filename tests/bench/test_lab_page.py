@@ -40,3 +40,10 @@ def test_a_claim_that_is_not_confirmed_in_every_size_has_a_reason(name: str) -> 
     reports = [json.loads(path.read_text()) for path in paths if path.exists()]
     states = {report["verdict"]["state"] for report in reports}
     assert states == {"confirmed"} or name in REASONS
+
+
+def test_the_served_reports_are_the_published_ones() -> None:
+    """If this fails, run `python -m bench.lab`."""
+    served = lab.SERVED_REPORTS.read_text(encoding="utf-8")
+    assert served == lab.served_reports(lab.DOCS / "results" / "lab")
+    assert [report["claim"] for report in json.loads(served)] == list(claim_names())

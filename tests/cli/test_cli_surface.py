@@ -11,7 +11,7 @@ from seqloom.cli.main import app
 from seqloom.cli.output import program_name
 
 SURFACE = {
-    "demo": {"--run", "--set", "--quick"},
+    "demo": {"--run", "--set", "--quick", "--compare"},
     "train": {
         *("RECIPE", "--run", "--from", "--continue-optimizer", "--set", "--resume", "--progress"),
     },

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import seqloom
 from cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
@@ -102,4 +103,22 @@ def test_demo_trains_evaluates_translates_and_draws(
     assert f"seqloom evaluate {tmp_path / 'demo'}\n" in result.stderr
     assert result.stderr.rstrip().endswith(f"seqloom serve {tmp_path / 'demo'}")
     again = run_cli("demo", "--run", tmp_path / "demo")
+    assert again.stdout == result.stdout
+
+
+def test_demo_compares_with_a_model_without_attention(
+    recipes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundled = {"demo": recipes / "reverse.toml"}
+    monkeypatch.setattr("seqloom.config.loading.loader.bundled_recipes", lambda: bundled)
+    result = run_cli("demo", "--run", tmp_path / "a", "--compare", "--set", "training.steps=4")
+    assert result.exit_code == 0, result.stderr
+    first, second = tmp_path / "a", tmp_path / "a-without-attention"
+    assert result.stderr.rstrip().endswith(f"seqloom serve {first} {second}")
+    assert "a-without-attention" in result.stdout
+    configs = [seqloom.load(folder).config.model_dump() for folder in (first, second)]
+    kinds = [config["model"]["decoder"]["attention"]["kind"] for config in configs]
+    assert kinds == ["attention", "none"]
+    assert configs[0]["data"] == configs[1]["data"]
+    again = run_cli("demo", "--run", tmp_path / "a", "--compare", "--set", "training.steps=4")
     assert again.stdout == result.stdout

@@ -11,6 +11,7 @@ import pytest
 import seqloom
 from seqloom.analysis.explain.lecture_example import LectureScore, explain_lecture
 from seqloom.analysis.search_inspection import SearchInspection
+from seqloom.lab.registry import claim_names
 from seqloom.serving.api.forecasts import example_window
 from seqloom.serving.api.lab_reports import find_reports
 from seqloom.serving.api.training_logs import has_event_log, read_events, training_status
@@ -109,12 +110,13 @@ def test_event_log_that_is_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_lab_reports_beside_the_runs_are_listed(server: ServerProcess, reports: Path) -> None:
-    [summary] = server.get("/api/lab").json()["reports"]
+    summaries = server.get("/api/lab").json()["reports"]
+    [summary] = [each for each in summaries if not each["published"]]
     report = json.loads((reports / "report.json").read_bytes())
     assert summary["sentence"] == report["sentence"]
     assert (summary["claim"], summary["size"], summary["state"]) == ("scale", "tiny", "undecided")
     assert server.get("/api/lab/scale").json()["report"] == report
-    for claim in ("bottleneck", "..", "..%2f..%2fconfig.toml", "%00"):
+    for claim in ("unknown", "..", "..%2f..%2fconfig.toml", "%00"):
         status, kind, _ = error_of(server.get(f"/api/lab/{claim}"))
         assert (status, kind) == (404, "not-found"), claim
 
@@ -128,8 +130,21 @@ def test_largest_report_of_a_claim_is_listed_and_invalid_ones_are_skipped(tmp_pa
     for name, text in {"b": "{", "c": "[]", "d": '{"claim": "d"}', "e": '{"verdict": 1}'}.items():
         (tmp_path / "lab" / "full" / name).mkdir(parents=True)
         (tmp_path / "lab" / "full" / name / "report.json").write_text(text, encoding="utf-8")
-    [(summary, _)] = find_reports([tmp_path / "run"])
-    assert (summary.claim, summary.size) == ("a", "small")
+    reports = find_reports([tmp_path / "run"])
+    found = [report.summary for report in reports.values() if not report.summary.published]
+    assert [(summary.claim, summary.size) for summary in found] == [("a", "small")]
+
+
+def test_published_reports_are_available_without_a_lab_folder(tmp_path: Path) -> None:
+    reports = find_reports([])
+    assert list(reports) == sorted(claim_names())
+    assert all(report.summary.published for report in reports.values())
+    folder = tmp_path / "lab" / "tiny" / "scale"
+    folder.mkdir(parents=True)
+    own = {**reports["scale"].content, "size": "tiny"}
+    (folder / "report.json").write_text(json.dumps(own), encoding="utf-8")
+    summary = find_reports([tmp_path / "run"])["scale"].summary
+    assert (summary.size, summary.published) == ("tiny", False)
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def test_search_begin_rejects_end(server: ServerProcess) -> None:
         "/api/search/tree", run="reverser", text="abcd", begin=[5, END]
     )
     assert status == 422
-    assert "begin[1]" in message
+    assert "begin, item 2" in message
 
 
 def test_tree_can_be_downloaded_with_its_colours(visitor: Visitor, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 
 from browsing import Visitor
+from seqloom.lab.registry import claim_names
 from server_process import ServerProcess
 from small_runs import image_bytes
 
@@ -96,6 +97,7 @@ def test_forecast_continues_the_observed_rows(visitor: Visitor, server: ServerPr
     page.keyboard.press("End")
     last = float(f"{forecast[-1][0]:.3g}")
     expect(chart.locator(".cursor-values b").first).to_have_text(f"{last:g}".replace("-", "−"))
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), "fits the window"
     page.get_by_label("Observed: 6 rows of level, push").fill("1, 2\n3, 4")
     expect(page.get_by_role("alert")).to_contain_text(re.compile(r"\b2 rows.*\b6\b"))
 
@@ -110,6 +112,38 @@ def test_labels_are_listed_with_their_probabilities(
     expect(rows).to_have_count(len(labels))
     expect(rows.first).to_contain_text(f"({labels[0]['label']})")
     expect(rows.first).to_contain_text(f"{100 * labels[0]['probability']:.0f} %")
+
+
+def test_path_in_the_plane_fits_the_window(visitor: Visitor, server: ServerProcess) -> None:
+    served = server.get("/api/runs").json()
+    [run] = [run for run in served["runs"] if run["kind"] == "forecast"]
+    served["runs"] = [{**run, "columns": ["x", "y"], "context": []}]
+    path = {"observed": [[0, 0], [1, 1], [2, 5]], "context": []}
+    page = visitor.page
+    page.route("**/api/runs", lambda route: route.fulfill(json=served))
+    page.route("**/api/forecast/example?*", lambda route: route.fulfill(json=path))
+    page.route("**/api/forecast", lambda route: route.fulfill(json={"forecasts": [[[3, 9]]]}))
+    visitor.load("#/forecast")
+    expect(page.locator(".trajectory circle.forecast")).to_have_count(1)
+    page.set_viewport_size({"width": 1280, "height": 600})
+    try:
+        box = page.locator(".trajectory").bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 600
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_labels_of_characters_are_grouped(visitor: Visitor) -> None:
+    labels = [{"label": "U l l l U l l l l", "probability": 0.5}]
+    response = {"run": "labeller", "labels": [labels], "warnings": []}
+    visitor.page.route("**/api/label", lambda route: route.fulfill(json=response))
+    page = visitor.load("#/label?text=das+haus.")
+    words = page.locator(".tagged-group")
+    expect(words).to_have_count(2)
+    assert words.nth(0).locator(".tagged-word > span").all_inner_texts() == ["d", "as"]
+    assert words.nth(1).locator(".tagged-word > span").all_inner_texts() == ["h", "aus."]
+    assert words.nth(1).locator("small").all_inner_texts() == ["U", "l"]
 
 
 def test_training_in_progress_is_followed(visitor: Visitor, runs: dict[str, Path]) -> None:
@@ -132,6 +166,15 @@ def test_training_in_progress_is_followed(visitor: Visitor, runs: dict[str, Path
         expect(page.get_by_role("status").filter(has_text="Ended")).to_be_visible(timeout=6000)
     finally:
         event_log.write_bytes(before)
+
+
+def test_published_reports_are_shown_without_a_lab_folder(visitor: Visitor) -> None:
+    page = visitor.open("#/lab")
+    expect(page.locator(".claims li")).to_have_count(len(claim_names()))
+    page.get_by_role("group", name="Show").get_by_text("refuted").click()
+    assert set(page.locator(".claims .badge").all_inner_texts()) == {"refuted"}
+    page.locator(".claims a").first.click()
+    expect(page.locator(".report .figure-chart, .report .bars").first).to_be_visible()
 
 
 def test_lab_reports_are_listed_and_shown(visitor: Visitor, reports: Path) -> None:

@@ -223,6 +223,42 @@ def test_decoder_step_shows_every_value(visitor: Visitor, server: ServerProcess)
     assert "step=2" in page.url
 
 
+@pytest.mark.parametrize("run", ["reverser", "transformer"])
+def test_sections_of_a_decoder_step_can_be_closed(visitor: Visitor, run: str) -> None:
+    page = visitor.open(f"#/inside?run={run}&text={LETTERS}")
+    section = page.locator(".step-values details").first
+    value = section.locator(".step-value").first
+    expect(value).to_be_visible()
+    section.locator("summary").first.click()
+    expect(value).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("link", "terms", "replaced"),
+    [
+        (f"#/translate?run=reverser&text={LETTERS}", ["Beam width"], ["What it says"]),
+        (
+            "#/complete?text=ab&seed=3&length=12",
+            ["Prompt", "Temperature", "Top-k", "Top-p"],
+            ["Beginning", "Go on", "Of the best", "Share of probability"],
+        ),
+        (
+            f"#/search?run=reverser&text={LETTERS}",
+            ["Length penalty", "not in the top k"],
+            ["outscored"],
+        ),
+    ],
+)
+def test_labels_are_the_terms_of_the_field(
+    visitor: Visitor, link: str, terms: list[str], replaced: list[str]
+) -> None:
+    page = visitor.open(link)
+    for term in terms:
+        expect(page.locator("main")).to_contain_text(term)
+    text = page.locator("main").inner_text()
+    assert not [term for term in replaced if term in text]
+
+
 def test_decoder_step_of_a_language_model(visitor: Visitor) -> None:
     page = visitor.open("#/inside?run=speaker&text=ab")
     expect(page.locator(".step-layout")).to_contain_text("has no attention")
@@ -237,7 +273,7 @@ EXAMPLE_RESULTS = {
     "hᵀ W h": (["1054", "852", "−396"], "(23, 46)"),
     "σ(q) · σ(k)": (["1.72", "1.94", "0.98"], "(25, 39)"),
     "v · tanh(Wq h + Wk h)": (["2.00", "2.00", "2.00"], "(10, −12)"),
-    "−‖q − k‖²": (["−34", "−122", "−2213"], "(23, 46)"),
+    "−γ‖q − k‖²": (["−34", "−122", "−2213"], "(23, 46)"),
 }
 """Scores of the three keys, and the context with argmax weights, computed by hand."""
 
@@ -256,6 +292,30 @@ def test_worked_example_with_every_score_function(visitor: Visitor) -> None:
     page.get_by_role("group", name="Weights").get_by_text("softmax").click()
     weights = page.locator(".attention-diagram .weight-label")
     expect(weights).to_have_text(["37 %", "46 %", "18 %"])
+
+
+def test_edited_matrices_change_the_worked_example_and_are_in_the_link(visitor: Visitor) -> None:
+    page = visitor.open("#/inside?of=lecture&choice=argmax")
+    page.get_by_label("h₂, column 1").fill("-4")
+    query = page.locator(".attention-diagram .written").last
+    expect(query).to_have_text("(−4, 19)")
+    page.get_by_role("group", name="Query from").get_by_text("h₃").click()
+    expect(query).to_have_text("(−2, 50)")
+    page.get_by_label("States").select_option("4")
+    page.get_by_label("Width of v").select_option("1")
+    expect(page.locator(".attention-diagram .score")).to_have_count(4)
+    expect(page.locator(".attention-diagram .written").first).to_have_text("(23)")
+    for part in ("h=5%2C1%3B-4%2C3%3B-2%2C6%3B0%2C0", "wv=4%2C3", "query=3", "choice=argmax"):
+        assert part in page.url
+    visitor.load("#" + page.url.partition("#")[2])
+    expect(query).to_have_text("(−2, 50)")
+    assert page.get_by_label("h₂, column 1").input_value() == "-4"
+    page.get_by_label("Wk, row 2, column 1").fill("six")
+    expect(page.get_by_role("alert")).to_contain_text("row 2, column 1: must be a number")
+    expect(query).to_have_text("(−2, 50)")
+    page.get_by_role("button", name="Restore the numbers of the lecture").click()
+    expect(query).to_have_text("(4, 35)")
+    assert "wv=" not in page.url
 
 
 def test_two_runs_side_by_side(visitor: Visitor, server: ServerProcess) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from in_process_server import respond
+from seqloom.serving.api.schemas.validation import location_in_words
 
 JSON = {"Content-Type": "application/json"}
 
@@ -15,7 +16,7 @@ JSON = {"Content-Type": "application/json"}
     [
         ("/api/translate", {}, "texts: this field is required"),
         ("/api/translate", {"texts": "a"}, "texts: must be a list"),
-        ("/api/translate", {"texts": [5]}, "texts[0]: must be a text"),
+        ("/api/translate", {"texts": [5]}, "texts, item 1: must be a text"),
         ("/api/translate", {"texts": []}, "texts: must have at least 1 item(s), not 0"),
         ("/api/translate", {"texts": ["a"], "beam": 0}, "beam: must be at least 1"),
         ("/api/translate", {"texts": ["a"], "beam": "2"}, "beam: must be a whole number"),
@@ -25,7 +26,7 @@ JSON = {"Content-Type": "application/json"}
         ("/api/complete", {"top_p": 0}, "top_p: must be greater than 0"),
         ("/api/complete", {"seed": 2**60}, "seed: must be less than"),
         ("/api/forecast", {"windows": [{"observed": [["a"]]}]}, "must be a number"),
-        ("/api/forecast", {"windows": [1]}, "windows[0]: must be an object"),
+        ("/api/forecast", {"windows": [1]}, "windows, item 1: must be an object"),
         ("/translate", {"q": 5, "target": "it"}, "q: must be a text or must be a list"),
         ("/translate", {"q": "a", "target": "it", "alternatives": "x"}, "must be a whole number"),
         ("/translate", {"q": "\ud800", "target": "it"}, "half of a surrogate pair"),
@@ -54,3 +55,16 @@ def test_openapi_has_human_summaries_and_describes_the_limits() -> None:
     assert description["paths"]["/api/translate"]["post"]["summary"] == "Translate texts"
     limits = description["components"]["schemas"]["Limits"]["properties"]
     assert all(limit["description"] for limit in limits.values())
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        ("run", "run"),
+        ("texts[0]", "texts, item 1"),
+        ("windows[1].observed[2][0]", "windows, item 2, observed, row 3, column 1"),
+        ("windows[0].context[4]", "windows, item 1, context, row 5"),
+    ],
+)
+def test_messages_count_rows_and_items_from_one(location: str, words: str) -> None:
+    assert location_in_words(location) == words

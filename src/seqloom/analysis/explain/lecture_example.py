@@ -93,7 +93,7 @@ class AttentionExample:
     projection: Projection = "linear"
 
     @classmethod
-    def of_lecture(cls, score: LectureScore, selection: Selection) -> "AttentionExample":
+    def of_lecture(cls, score: LectureScore, selection: ExampleSelection) -> "AttentionExample":
         """Return the example of the lecture with this score and this selection."""
         match score:
             case "dot" | "bilinear" | "additive" | "rbf":

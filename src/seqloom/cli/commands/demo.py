@@ -27,6 +27,9 @@ from seqloom.cli.tables import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seqloom.config.schema.recipe import RunConfig
     from seqloom.runs.run import Run
 
 SENTENCES = (
@@ -42,7 +45,8 @@ SENTENCES = (
     "Tom wartet auf dich.",
 )
 
-
+_COLUMN = 24
+"""Width of a column of translations, in characters."""
 QUICK_SETTINGS = (
     "text.tokenizer.size=1500",
     "model.encoder.width=96",
@@ -57,6 +61,8 @@ QUICK_SETTINGS = (
     "decoding.max_length=20",
 )
 """Changes to the recipe of the demo for --quick."""
+WITHOUT_ATTENTION = "model.decoder.attention={kind='none'}"
+"""Change to the recipe of the demo for the second run of --compare."""
 QUICK_NOTE = (
     "this quick demo trains a very small model for {steps:,} steps, so most of its translations are "
     "wrong; `{program} demo` trains a better model in a few minutes"
@@ -81,6 +87,14 @@ def demo(
             "wrong.",
         ),
     ] = False,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Train a second model without attention on the same data, and compare the two. "
+            "Its run folder has the name of the first with -without-attention.",
+        ),
+    ] = False,
 ) -> None:
     """Train a small German-English model in minutes, then evaluate it and translate with it.
 
@@ -91,74 +105,100 @@ def demo(
     run_folder = run_folder or Path("runs/demo-quick" if quick else "runs/demo")
     changes = [*(QUICK_SETTINGS if quick else ()), *(settings or ())]
     config = load_bundled_recipe("demo", changes).config
+    configs = {run_folder: config}
+    if compare:
+        second_folder = run_folder.with_name(f"{run_folder.name}-without-attention")
+        second_changes = [*changes, WITHOUT_ATTENTION]
+        configs[second_folder] = load_bundled_recipe("demo", second_changes).config
     if quick:
         steps = config.training.steps
         print_message(f"note: {QUICK_NOTE.format(steps=steps, program=program_name())}")
+
+    from seqloom.cli.training_display import next_commands
+    from seqloom.runs.run import load
+
+    for folder, each in configs.items():
+        if compare:
+            print_message(f"Training {folder}:")
+        _train(each, folder)
+    set_interruption_message(
+        lambda: (
+            f"Interrupted. The training is complete: {', '.join(map(str, configs))}. To repeat the evaluation, run: "
+            f"{current_command()}"
+        )
+    )
+    runs = [load(folder) for folder in configs]
+    console = stdout_console()
+    _evaluate(console, runs)
+    _translate(console, runs)
+    _draw_attention(console, runs[0])
+    quoted = [shlex.quote(str(folder)) for folder in configs]
+    found = "The runs are in" if compare else "The run is in"
+    print_message(f"{found} {' and '.join(map(str, configs))}. Next, try:")
+    for command in next_commands(config, quoted[0]):
+        print_message(f"  {command.replace('…', 'Wie geht es dir?')}")
+    print_message(f"  {program_name()} serve {' '.join(quoted)}")
+
+
+def _train(config: RunConfig, run_folder: Path) -> None:
+    """Train a run or resume its training. Exits if the training is interrupted or fails."""
+    from seqloom.cli.training_display import exit_code, summary_lines, training_display
+    from seqloom.runs.folder.integrity import is_run
+    from seqloom.training.loop import train
+
     set_interruption_message(
         lambda: training_interrupted(run_folder, current_command(), current_command())
     )
-
-    from seqloom.cli.training_display import (
-        exit_code,
-        next_commands,
-        summary_lines,
-        training_display,
-    )
-    from seqloom.runs.folder.integrity import is_run
-    from seqloom.runs.run import load
-    from seqloom.training.loop import train
-
     with training_display(None) as report:
         summary = train(config, run_folder, resume=is_run(run_folder), report=report)
     if code := exit_code(summary):
         for line in summary_lines(config, summary):
             print_message(line)
         raise typer.Exit(code)
-    set_interruption_message(
-        lambda: (
-            f"Interrupted. The trained model is in {run_folder}. To repeat the evaluation, run: "
-            f"{current_command()}"
-        )
-    )
-    run = load(run_folder)
-    console = stdout_console()
-    _evaluate(console, run)
-    _translate(console, run)
-    folder = shlex.quote(str(run_folder))
-    print_message(f"The run is in {run_folder}. Next, try:")
-    for command in next_commands(config, folder):
-        print_message(f"  {command.replace('…', 'Wie geht es dir?')}")
-    print_message(f"  {program_name()} serve {folder}")
 
 
-def _evaluate(console: Console, run: Run) -> None:
-    """Print the test scores and three examples, and save the report in the run folder."""
+def _evaluate(console: Console, runs: Sequence[Run]) -> None:
+    """Print the test scores of all runs and three examples. Saves the reports in the run folders."""
     from seqloom.cli.examples import evenly_spaced_examples, print_examples
 
-    with progress_bar("evaluating") as advance:
-        report = run.evaluate("test", progress=advance)
-    report.save(run.folder)
+    reports = []
+    for run in runs:
+        with progress_bar("evaluating") as advance:
+            report = run.evaluate("test", progress=advance)
+        report.save(run.folder)
+        reports.append(report)
+    first = reports[0]
     print_line("")
-    console.print(Text(f"{report.sentences:,} test sentences", "bold"))
+    console.print(Text(f"{first.sentences:,} test sentences", "bold"))
+    columns = ("score", *(run.folder.name for run in runs)) if len(runs) > 1 else ("score", "value")
     rows = [
-        (metric_label(score.name), format_score(score.name, score.value)) for score in report.scores
+        (metric_label(scores[0].name), *(format_score(score.name, score.value) for score in scores))
+        for scores in zip(*(report.scores for report in reports), strict=True)
     ]
-    console.print(make_table(("score", "value"), rows))
-    for score in report.scores[:1]:
+    console.print(make_table(columns, rows))
+    for score in first.scores[:1]:
         console.print(Text(f"{score.name}: {score.signature}", "dim"), soft_wrap=True)
     print_line("")
-    print_examples(console, [report], evenly_spaced_examples(report, 3))
+    print_examples(console, reports, evenly_spaced_examples(first, 3))
 
 
-def _translate(console: Console, run: Run) -> None:
-    """Print the translations of SENTENCES, and the attention map of the first one."""
+def _translate(console: Console, runs: Sequence[Run]) -> None:
+    """Print the translations of SENTENCES by all runs."""
+    outputs = [run.translate(SENTENCES) for run in runs]
+    if len(runs) > 1:
+        names = (f"{run.folder.name:<{_COLUMN}}" for run in runs)
+        console.print(Text(f"{'source':<{_COLUMN}}{' '.join(names).rstrip()}", "bold"))
+    for source, *predictions in zip(SENTENCES, *outputs, strict=True):
+        texts = [f"{prediction.text:<{_COLUMN}}" for prediction in predictions]
+        line = Text.assemble((f"{source:<{_COLUMN}}", "dim"), " ".join(texts).rstrip())
+        console.print(line, soft_wrap=True)
+
+
+def _draw_attention(console: Console, run: Run) -> None:
+    """Print the attention map of the first sentence."""
     from seqloom.viz.attention_terminal import draw_attention
 
-    predictions = run.translate(SENTENCES)
-    for source, prediction in zip(SENTENCES, predictions, strict=True):
-        line = Text.assemble((f"{source:<24}", "dim"), prediction.text)
-        console.print(line, soft_wrap=True)
-    first = predictions[0]
+    [first] = run.translate(SENTENCES[:1])
     if first.attention is None:
         return
     print_line("")

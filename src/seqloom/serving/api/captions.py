@@ -23,6 +23,7 @@ FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 IMAGE_BODY = {
     "requestBody": {
         "required": True,
+        "description": f"The bytes of an image file: {', '.join(FORMATS)}.",
         "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -37,9 +38,14 @@ router = APIRouter(prefix="/api", responses=ERROR_RESPONSES, tags=["predict"])
 async def caption(
     request: Request,
     service: ServiceDependency,
-    run: str | None = None,
-    beam: Annotated[int | None, Query(ge=1)] = None,
-    n_best: Annotated[int, Query(ge=1)] = 1,
+    run: Annotated[
+        str | None,
+        Query(description="Name of the run. Default: the only run that supports the request."),
+    ] = None,
+    beam: Annotated[
+        int | None, Query(ge=1, description="Beam width. Default: the run's setting.")
+    ] = None,
+    n_best: Annotated[int, Query(ge=1, description="Number of captions, best first.")] = 1,
 ) -> CaptionResponse:
     """Caption an image, with attention weights. The body is the image file."""
     content_type = request.headers.get("content-type", "")

@@ -3,10 +3,11 @@
 import asyncio
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import BaseModel, Field
 from starlette.datastructures import FormData, UploadFile
 
 from seqloom.core.errors import SeqloomError
@@ -15,9 +16,11 @@ from seqloom.serving.api.decoding import choose_decoding
 from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.api.languages.detection import detect_common_language
 from seqloom.serving.api.libretranslate import (
+    API_KEY,
     AUTO,
     LIBRETRANSLATE_ERRORS,
     MULTIPART,
+    OPTIONAL_KEY,
     bad_request,
     check_key,
     served_languages,
@@ -32,18 +35,25 @@ router = APIRouter(tags=["LibreTranslate"])
 
 
 class TranslatedFileResponse(BaseModel):
-    translatedFileUrl: str
+    """Where the translated file can be downloaded."""
+
+    translatedFileUrl: str = Field(description="Address of the file. It works once.")
 
 
 FORM = {
     "type": "object",
     "properties": {
-        "file": {"type": "string", "format": "binary"},
-        "source": {"type": "string"},
-        "target": {"type": "string"},
-        "api_key": {"type": "string"},
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": f"The document. Its name ends in {', '.join(SUFFIXES)}.",
+        },
+        "source": {"type": "string", "description": "Source language. Default: auto."},
+        "target": {"type": "string", "description": "Target language."},
+        "api_key": {"type": "string", "description": API_KEY},
     },
     "required": ["file", "target"],
+    "examples": [{"file": "letter.txt", "source": "auto", "target": "en"}],
 }
 
 
@@ -60,7 +70,10 @@ class UploadedDocument:
 @router.post(
     "/translate_file",
     responses=LIBRETRANSLATE_ERRORS,
-    openapi_extra={"requestBody": {"required": True, "content": {MULTIPART: {"schema": FORM}}}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": {MULTIPART: {"schema": FORM}}},
+        "security": OPTIONAL_KEY,
+    },
 )
 async def post_translate_file(
     http_request: Request, service: ServiceDependency
@@ -142,9 +155,13 @@ async def _translate(service: Service, uploaded: UploadedDocument) -> bytes:
     responses={
         200: {"content": {FILE: {"schema": {"type": "string", "format": "binary"}}}},
         404: {"model": ErrorResponse},
+        422: {"model": ErrorResponse},
     },
 )
-async def get_translated_file(token: str, service: ServiceDependency) -> Response:
+async def get_translated_file(
+    token: Annotated[str, Path(description="Last part of `translatedFileUrl`.")],
+    service: ServiceDependency,
+) -> Response:
     """Download a translated file. The server then removes it."""
     file = service.files.take(token)
     if file is None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from seqloom.core.errors import SeqloomError
-from seqloom.serving.api.schemas.validation import invalid_fields
+from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
 
 ErrorKind = Literal[
     "invalid-json",
@@ -41,16 +41,16 @@ ErrorKind = Literal[
 class ErrorDetail(BaseModel):
     """One invalid field: its name and what is wrong with it."""
 
-    where: str
-    what: str
+    where: str = Field(description="Path of the field, for example texts[0].")
+    what: str = Field(description="What is wrong with it.")
 
 
 class ErrorResponse(BaseModel):
     """The body of every error response. `error` says what is wrong and what to do."""
 
-    error: str
-    kind: ErrorKind
-    problems: list[ErrorDetail] = []
+    error: str = Field(description="What is wrong, and what to do.")
+    kind: ErrorKind = Field(description="Kind of the error, for programs.")
+    problems: list[ErrorDetail] = Field([], description="All invalid fields, if there are any.")
 
 
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -84,7 +84,9 @@ class OpenAiErrorDetail(BaseModel):
 
 
 class OpenAiErrorResponse(BaseModel):
-    error: OpenAiErrorDetail
+    """The body of an error response in the format of OpenAI."""
+
+    error: OpenAiErrorDetail = Field(description="The error.")
 
 
 OPENAI_PREFIX = "/v1/"
@@ -164,7 +166,7 @@ def invalid_field(field: str, message: str) -> ApiError:
     Values that violate the schema do not get here. `handle_validation_error` reports them.
     """
     detail = ErrorDetail(where=field, what=message)
-    return ApiError(422, "invalid", f"{field}: {message}", [detail])
+    return ApiError(422, "invalid", f"{location_in_words(field)}: {message}", [detail])
 
 
 async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
@@ -195,7 +197,7 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
     details = [
         ErrorDetail(where=field, what=message) for field, message in invalid_fields(inner).items()
     ]
-    message = "; ".join(f"{detail.where}: {detail.what}" for detail in details)
+    message = "; ".join(f"{location_in_words(detail.where)}: {detail.what}" for detail in details)
     return ApiError(422, "invalid", message, details).response_to(request)
 
 

@@ -5,9 +5,10 @@ returns an example window.
 """
 
 import math
+from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from seqloom.data.readers.csv_cells import Numbers
 from seqloom.data.readers.series import SeriesWindow
@@ -52,7 +53,11 @@ async def forecast(request: ForecastRequest, service: ServiceDependency) -> Fore
 
 @router.get("/forecast/example", dependencies=WITH_KEY, tags=["page"])
 async def get_forecast_example(
-    service: ServiceDependency, run: str | None = None
+    service: ServiceDependency,
+    run: Annotated[
+        str | None,
+        Query(description="Name of the run. Default: the only run that supports the request."),
+    ] = None,
 ) -> ForecastExample:
     """Return a synthetic window that a run can continue."""
     loaded = service.catalogue.choose(("forecast",), run)

@@ -6,14 +6,19 @@ other requests.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from seqloom.analysis.attention import check_has_text_source, no_attention_error
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.explain.explanation import HeadSelection
-from seqloom.analysis.explain.lecture_example import LectureScore, explain_lecture
+from seqloom.analysis.explain.lecture_example import (
+    AttentionExample,
+    LectureScore,
+    explain_example,
+    explain_lecture,
+)
 from seqloom.analysis.search_inspection import Alternative, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.nn.attention import Selection
@@ -29,6 +34,7 @@ from seqloom.serving.api.schemas.inspection import (
     AttentionResponse,
     ContinueRequest,
     ContinueResponse,
+    ExampleRequest,
     ExplainRequest,
     ExplainResponse,
     InspectionRequest,
@@ -262,13 +268,35 @@ async def post_explain(request: ExplainRequest, service: ServiceDependency) -> E
 
 @router.get("/explain/lecture", dependencies=WITH_KEY)
 async def get_lecture_example(
-    score: LectureScore = "dot", choice: Selection = "argmax"
+    score: Annotated[LectureScore, Query(description="Score function.")] = "dot",
+    choice: Annotated[
+        Selection, Query(description="How the context is computed from the scores and values.")
+    ] = "argmax",
 ) -> ExplainResponse:
     """Explain the small attention example of the lecture, step by step.
 
     Does not need a trained run.
     """
     explanation = explain_lecture(score, choice)
+    return ExplainResponse(run=None, explanation=to_finite_json(explanation.to_json()))
+
+
+@router.post("/explain/example", dependencies=WITH_KEY_AND_JSON)
+async def post_attention_example(request: ExampleRequest) -> ExplainResponse:
+    """Explain self-attention on given matrices, step by step.
+
+    Does not need a trained run.
+    """
+    example = replace(
+        AttentionExample.of_lecture(request.score, request.selection),
+        states=request.states,
+        to_query=request.to_query,
+        to_key=request.to_key,
+        to_value=request.to_value,
+        query=request.query,
+        gamma=request.gamma,
+    )
+    explanation = explain_example(example)
     return ExplainResponse(run=None, explanation=to_finite_json(explanation.to_json()))
 
 

@@ -1,11 +1,18 @@
-"""GET /api/lab: reports of `seqloom lab`, from the lab folders next to the loaded run folders."""
+"""GET /api/lab: reports of `seqloom lab`.
+
+They come from the lab folders next to the loaded run folders. Claims without a report there have the
+published report that is part of seqloom.
+"""
 
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+import fastapi
 from fastapi import APIRouter
 
 from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError
@@ -21,50 +28,65 @@ MAX_BYTES = 8 * 1024 * 1024
 router = APIRouter(prefix="/api", dependencies=WITH_KEY, responses=ERROR_RESPONSES, tags=["page"])
 
 
+class LabReport(NamedTuple):
+    """A report and its summary. `content` is the content of report.json."""
+
+    summary: ReportSummary
+    content: dict[str, Any]
+
+
 @router.get("/lab")
 async def get_reports(service: ServiceDependency) -> ReportsResponse:
     """List the reports with their verdicts."""
     reports = await asyncio.to_thread(find_reports, _run_folders(service))
-    return ReportsResponse(reports=[summary for summary, _ in reports])
+    return ReportsResponse(reports=[report.summary for report in reports.values()])
 
 
 @router.get("/lab/{claim}")
-async def get_report(claim: str, service: ServiceDependency) -> ReportResponse:
+async def get_report(
+    claim: Annotated[str, fastapi.Path(description="Name of the claim.", examples=["scale"])],
+    service: ServiceDependency,
+) -> ReportResponse:
     """Return one report with its tables and charts."""
-    report = await asyncio.to_thread(read_report, _run_folders(service), claim)
-    return ReportResponse(report=to_finite_json(report))
+    # The name is compared with those of the existing reports and never used as a path.
+    reports = await asyncio.to_thread(find_reports, _run_folders(service))
+    if claim not in reports:
+        raise ApiError(
+            404,
+            "not-found",
+            f"there is no report of '{claim}'; write it with: seqloom lab {claim}",
+        )
+    return ReportResponse(report=to_finite_json(reports[claim].content))
 
 
 def _run_folders(service: Service) -> list[Path]:
     return [loaded.run.folder for loaded in service.catalogue.runs]
 
 
-def find_reports(run_folders: Sequence[Path]) -> list[tuple[ReportSummary, Path]]:
-    """Return (summary, path) of one report for each claim that has a report, sorted by claim.
+def find_reports(run_folders: Sequence[Path]) -> dict[str, LabReport]:
+    """Return one report for each claim that has a report, by the name of the claim, sorted.
 
     If a claim has several reports, this is the first one that `_report_paths` yields.
     """
-    reports: dict[str, tuple[ReportSummary, Path]] = {}
+    reports: dict[str, LabReport] = {}
     for path in _report_paths(run_folders):
-        summary = _summarise(_read_json(path))
-        if summary is not None and summary.claim not in reports:
-            reports[summary.claim] = (summary, path)
-    return [reports[claim] for claim in sorted(reports)]
+        content = _read_json(path)
+        summary = _summarise(content, published=False)
+        if content is not None and summary is not None:
+            reports.setdefault(summary.claim, LabReport(summary, content))
+    return dict(sorted((published_reports() | reports).items()))
 
 
-def read_report(run_folders: Sequence[Path], claim: str) -> dict[str, Any]:
-    """Return the report of a claim. Raises a 404 error if there is none.
-
-    `claim` comes from the request. It is compared with the existing reports, never used as a path.
-    """
-    for summary, path in find_reports(run_folders):
-        if summary.claim == claim and (content := _read_json(path)) is not None:
-            return content
-    raise ApiError(
-        404,
-        "not-found",
-        f"there is no report of '{claim}'; write it with: seqloom lab {claim}",
-    )
+@cache
+def published_reports() -> dict[str, LabReport]:
+    """Return the published reports, which `python -m bench.lab` writes, by the name of the claim."""
+    text = (files("seqloom.serving") / "published_reports.json").read_text(encoding="utf-8")
+    summaries = ((_summarise(content, published=True), content) for content in json.loads(text))
+    return {
+        summary.claim: LabReport(summary, content)
+        for summary, content in summaries
+        if summary is not None
+    }
 
 
 def _report_paths(run_folders: Sequence[Path]) -> Iterator[Path]:
@@ -93,7 +115,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _summarise(report: dict[str, Any] | None) -> ReportSummary | None:
+def _summarise(report: dict[str, Any] | None, *, published: bool) -> ReportSummary | None:
     """Return the summary of a report, or None if `report` is not a valid report."""
     try:
         assert report is not None
@@ -104,6 +126,7 @@ def _summarise(report: dict[str, Any] | None) -> ReportSummary | None:
             sentence=report["sentence"],
             state=verdict["state"],
             reason=verdict["reason"],
+            published=published,
         )
     except (AssertionError, KeyError, TypeError, ValueError):
         return None

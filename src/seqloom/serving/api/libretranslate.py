@@ -17,7 +17,7 @@ from seqloom.serving.api.languages.detection import (
     detect_languages,
 )
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
-from seqloom.serving.api.schemas.validation import invalid_fields
+from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
 from seqloom.serving.api.translation import translate
 from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
@@ -30,6 +30,8 @@ AUTO = "auto"
 FORMATS = ("text", "html")
 API_KEY = "API key. Needed only if the server requires keys."
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+OPTIONAL_KEY: list[dict[str, list[str]]] = [{}, {"HTTPBearer": []}]
+"""For /openapi.json: the key can also be in the field `api_key`."""
 LIBRETRANSLATE_ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse} for status in (400, 403, 408, 413, 415, 503)
 }
@@ -40,7 +42,13 @@ router = APIRouter(tags=["LibreTranslate"])
 class LibreTranslateRequest(BaseModel):
     """A translation request as JSON or as a form. Unknown fields are ignored."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        extra="ignore",
+        frozen=True,
+        json_schema_extra={
+            "examples": [{"q": "Das gefällt mir.", "source": "auto", "target": "en"}]
+        },
+    )
 
     q: Text | list[Text] = Field(
         description="The text to translate, or a list of texts.", examples=["Das gefällt mir."]
@@ -59,29 +67,40 @@ class LibreTranslateRequest(BaseModel):
 class DetectRequest(BaseModel):
     """A language detection request as JSON or as a form. Unknown fields are ignored."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, json_schema_extra={"examples": [{"q": "Das gefällt mir."}]}
+    )
 
     q: Text | list[Text] = Field(description="The text, or a list of texts.", examples=["Hund"])
     api_key: Text | None = Field(None, description=API_KEY)
 
 
 class LibreTranslateResponse(BaseModel):
-    translatedText: str | list[str]
-    alternatives: list[str] | list[list[str]] | None = None
-    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
+    """The translation of a text, or those of a list of texts."""
+
+    translatedText: str | list[str] = Field(description="The translation; a list for a list `q`.")
+    alternatives: list[str] | list[list[str]] | None = Field(
+        None, description="The next best translations, if the request has `alternatives`."
+    )
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(
+        None, description="The detected language, if `source` is auto."
+    )
 
 
 class Language(BaseModel):
-    code: str
-    name: str
-    targets: list[str]
+    """A language of the service."""
+
+    code: str = Field(description="Code of the language, such as de.")
+    name: str = Field(description="English name of the language.")
+    targets: list[str] = Field(description="Codes of the languages it can be translated into.")
 
 
 def describe_body(schema: type[BaseModel]) -> dict[str, Any]:
     """Return the /openapi.json description of a request body that can be JSON or a form."""
     content = {"schema": schema.model_json_schema()}
     types = ("application/json", URL_ENCODED, MULTIPART)
-    return {"requestBody": {"required": True, "content": dict.fromkeys(types, content)}}
+    body = {"required": True, "content": dict.fromkeys(types, content)}
+    return {"requestBody": body, "security": OPTIONAL_KEY}
 
 
 @router.post(
@@ -271,7 +290,9 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
         return model.model_validate(fields)
     except ValidationError as error:
         problems = invalid_fields(error.errors())
-        message = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        message = "; ".join(
+            f"{location_in_words(field)}: {problem}" for field, problem in problems.items()
+        )
         raise bad_request(message) from error
 
 

@@ -46,8 +46,11 @@ from seqloom.tasks.task import ModelInput
 EVENT_SCHEMA = {
     "type": "object",
     "properties": {
-        "event": {"enum": ["start", "token", "done", "error"]},
-        "data": {"type": "string", "description": "JSON"},
+        "event": {
+            "enum": ["start", "token", "done", "error"],
+            "description": "start, then token for each token, then done or error.",
+        },
+        "data": {"type": "string", "description": "A JSON object."},
     },
     "required": ["event", "data"],
 }

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import fastapi
 from fastapi import APIRouter, Query
 
 from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError
@@ -49,7 +50,11 @@ async def get_trainings(service: ServiceDependency) -> TrainingsResponse:
 
 @router.get("/trainings/{run}")
 async def get_training_events(
-    run: str, service: ServiceDependency, after: Annotated[int, Query(ge=0, lt=2**53)] = 0
+    run: Annotated[str, fastapi.Path(description="Name of the run.")],
+    service: ServiceDependency,
+    after: Annotated[
+        int, Query(ge=0, lt=2**53, description="File offset; 0 for the beginning of the log.")
+    ] = 0,
 ) -> TrainingEventsResponse:
     """Return the training events after a file offset.
 

@@ -1,55 +1,68 @@
-// Renders /openapi.json as a page: every route with its parameters, request body and response.
+// Renders /openapi.json as a page: every route with its fields, a curl command, and a form that sends a request.
 
-const container = document.getElementById("routes");
+import { make } from "./shared/dom.js";
+import { fieldTable, Types, typeName } from "./reference/types.js";
+import { requestForm } from "./reference/request-form.js";
 
-function make(tag, content, className) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  element.append(...[content].flat());
-  return element;
+const GROUPS = { predict: "Predictions", stream: "Streams", inspect: "Analysis", LibreTranslate: "LibreTranslate", OpenAI: "OpenAI", runs: "Runs", page: "Training logs and reports", health: "Health" };
+
+/** The fields of a request or response body. */
+function bodyFields(title, contentType, body, types) {
+  const schema = types.resolve(body.schema);
+  return [make("h4", {}, `${title}: `, make("code", {}, contentType)),
+    schema.description && make("p", {}, schema.description),
+    schema.properties ? fieldTable(schema, types, { isRequest: title === "Request" }) : make("p", {}, make("code", {}, typeName(body.schema)))];
 }
 
-function typeName(schema) {
-  if (!schema) return "";
-  if (schema.$ref) return schema.$ref.split("/").pop();
-  if (schema.anyOf) return schema.anyOf.map((each) => typeName(each)).join(" or ");
-  if (schema.type === "array") return `list of ${typeName(schema.items) || "any"}`;
-  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" or ");
-  if (schema.const !== undefined) return JSON.stringify(schema.const);
-  return schema.type ?? "any";
+function parameterTable(parameters, types) {
+  if (!parameters?.length) return null;
+  const properties = Object.fromEntries(parameters.map(({ name, schema, description, in: place }) => [name, { ...schema, description: `${description} (${place})` }]));
+  return [make("h4", {}, "Parameters"), fieldTable({ properties, required: parameters.filter((each) => each.required).map((each) => each.name) }, types, { isRequest: true })];
 }
 
-function fieldTable(schema, schemas) {
-  const resolved = schema?.$ref ? schemas[schema.$ref.split("/").pop()] : schema;
-  if (!resolved?.properties) return make("p", make("code", typeName(schema)));
-  const rows = Object.entries(resolved.properties).map(([name, field]) =>
-    make("tr", [
-      make("td", make("code", name)),
-      make("td", typeName(field) + (resolved.required?.includes(name) ? ", required" : "")),
-      make("td", field.description ?? ""),
-    ]),
-  );
-  return make("table", make("tbody", rows));
+function errorTable(responses) {
+  const errors = Object.entries(responses ?? {}).filter(([status]) => status !== "200");
+  if (!errors.length) return null;
+  return make("details", {}, make("summary", {}, `Errors: ${errors.map(([status]) => status).join(", ")}`),
+    make("p", {}, "The body is ", make("code", {}, '{"error": message, "kind": name, "problems": […]}'), ". The routes under /v1 use the format of OpenAI."),
+    make("table", {}, make("tbody", {}, errors.map(([status, { description }]) => make("tr", {}, make("th", { scope: "row" }, status), make("td", {}, description))))));
 }
 
-function routeSection(path, method, route, schemas) {
-  const section = make("section", make("h2", [make("span", method.toUpperCase(), "method"), path]));
-  section.append(make("p", route.description ?? route.summary ?? ""));
-  for (const parameter of route.parameters ?? [])
-    section.append(make("p", [make("code", parameter.name), ` in ${parameter.in}: ${typeName(parameter.schema)}`]));
-  for (const [type, body] of Object.entries(route.requestBody?.content ?? {}).slice(0, 1))
-    section.append(make("h3", `Request: ${type}`), fieldTable(body.schema, schemas));
-  for (const [type, body] of Object.entries(route.responses?.["200"]?.content ?? {}))
-    section.append(make("h3", `Response: ${type}`), fieldTable(body.schema, schemas));
-  const errors = Object.keys(route.responses ?? {}).filter((status) => status !== "200");
-  if (errors.length) section.append(make("p", `Errors ${errors.join(", ")}: {"error": message, "kind": name}`));
+function routeSection(path, method, route, types) {
+  const [requestBody] = Object.entries(route.requestBody?.content ?? {});
+  const others = Object.keys(route.requestBody?.content ?? {}).slice(1);
+  const key = `${method}${path}`.replace(/\W+/g, "-");
+  const section = make("details", { class: "route", id: key },
+    make("summary", {}, make("h3", {}, make("span", { class: "method" }, method.toUpperCase()), path), make("span", { class: "route-summary" }, route.summary)));
+  // The content is created when the route is opened for the first time: the page has about forty routes.
+  section.addEventListener("toggle", () => {
+    if (section.querySelector(".route-body")) return;
+    section.append(make("div", { class: "route-body" },
+      make("p", {}, route.description),
+      route.security?.some((each) => Object.keys(each).length) && make("p", { class: "note" }, "If the server requires API keys, send one: ", make("code", {}, "Authorization: Bearer KEY"), route.security.some((each) => !Object.keys(each).length) ? ", or in the field api_key." : "."),
+      parameterTable(route.parameters, types),
+      requestBody && bodyFields("Request", ...requestBody, types),
+      others.length > 0 && make("p", { class: "note" }, `Also accepted: ${others.join(", ")}.`),
+      Object.entries(route.responses?.["200"]?.content ?? {}).map(([type, body]) => bodyFields("Response", type, body, types)),
+      errorTable(route.responses),
+      requestForm(path, method, route, types)));
+  });
   return section;
 }
 
-const api = await (await fetch("openapi.json")).json();
-const schemas = api.components?.schemas ?? {};
-container.replaceChildren(
-  ...Object.entries(api.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, route]) => routeSection(path, method, route, schemas)),
-  ),
-);
+async function start() {
+  const api = await (await fetch("openapi.json")).json();
+  const types = new Types(api.components?.schemas ?? {});
+  const routes = Object.entries(api.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, route]) => ({ path, method, route })));
+  const groupOf = ({ route }) => GROUPS[route.tags?.[0]] ?? "Other";
+  const groups = [...Object.values(GROUPS), "Other"].map((title) => [title, routes.filter((each) => groupOf(each) === title)]);
+  document.getElementById("routes").replaceChildren(...groups.filter(([, members]) => members.length).map(([title, members]) =>
+    make("section", {}, make("h2", {}, title), members.map(({ path, method, route }) => routeSection(path, method, route, types)))));
+  const linked = location.hash && document.getElementById(location.hash.slice(1));
+  if (linked) {
+    linked.open = true;
+    linked.scrollIntoView();
+  }
+}
+
+start();

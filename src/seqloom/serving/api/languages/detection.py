@@ -1,6 +1,6 @@
 """Language detection by a loaded run that labels texts with their language."""
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.labels import label
@@ -12,15 +12,13 @@ from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 
 class DetectedLanguage(BaseModel):
-    """A possible language of a text.
+    """A possible language of a text."""
 
-    confidence: probability of the language in percent. 0 if the service has no run that detects
-                languages. The language is then not detected: it is the only source language of the
-                service.
-    """
-
-    confidence: float
-    language: str
+    confidence: float = Field(
+        description="Probability of the language in percent. 0 if the service has no run that "
+        "detects languages: the language is then the only source language of the service."
+    )
+    language: str = Field(description="Code of the language.")
 
 
 async def detect_languages(service: Service, texts: list[str]) -> list[list[DetectedLanguage]]:

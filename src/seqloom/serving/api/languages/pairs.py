@@ -4,6 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Annotated
+
+from pydantic import Field
 
 from seqloom.config.schema.corpora import (
     BundledConfig,
@@ -29,8 +32,8 @@ _CODE = r"[A-Za-z][A-Za-z0-9_-]*"
 class LanguagePair:
     """Source and target language, by their codes."""
 
-    source: str
-    target: str
+    source: Annotated[str, Field(description="Code of the source language.")]
+    target: Annotated[str, Field(description="Code of the target language.")]
 
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"

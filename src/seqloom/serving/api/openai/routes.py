@@ -7,10 +7,10 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import torch
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
 from seqloom.config.schema.decoding import DecodingConfig
@@ -65,7 +65,10 @@ async def list_openai_models(service: ServiceDependency) -> OpenAiModels:
 
 
 @router.get("/models/{model}", dependencies=WITH_KEY)
-async def get_openai_model(model: str, service: ServiceDependency) -> OpenAiModel:
+async def get_openai_model(
+    model: Annotated[str, Path(description="Name of a language-model run.")],
+    service: ServiceDependency,
+) -> OpenAiModel:
     """Describe a language model."""
     return _describe(service.catalogue.choose(("language-model",), model))
 

@@ -10,6 +10,8 @@ FinishReason = Literal["stop", "length"]
 
 
 class StreamOptions(BaseModel):
+    """Options of a stream."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     include_usage: bool = Field(
@@ -23,7 +25,13 @@ class StreamOptions(BaseModel):
 class OpenAiCompletionRequest(BaseModel):
     """A completion request. Options that change the output but are not supported are rejected."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [{"model": "novel", "prompt": "Once upon a time", "max_tokens": 20}]
+        },
+    )
 
     model: Text = Field(description="Name of a language-model run.", examples=["novel"])
     prompt: Text | list[Text] = Field(
@@ -96,6 +104,8 @@ class TokenLogprobs(BaseModel):
 
 
 class CompletionChoice(BaseModel):
+    """One output."""
+
     index: int = Field(description="Number of the output. The outputs of a prompt are consecutive.")
     text: str = Field(description="The output, or the next part of it in a stream.")
     logprobs: TokenLogprobs | None = Field(None, description="Null unless requested.")
@@ -106,6 +116,8 @@ class CompletionChoice(BaseModel):
 
 
 class TokenUsage(BaseModel):
+    """Numbers of tokens."""
+
     prompt_tokens: int = Field(description="Number of tokens of all prompts.")
     completion_tokens: int = Field(description="Number of tokens of all outputs.")
     total_tokens: int = Field(description="Sum of both.")
@@ -115,7 +127,9 @@ class OpenAiCompletion(BaseModel):
     """Outputs of a completion request, or the next part of them in a stream."""
 
     id: str = Field(description="Random identifier of the response.", examples=["cmpl-4f1c2a"])
-    object: Literal["text_completion"] = "text_completion"
+    object: Literal["text_completion"] = Field(
+        "text_completion", description="Always text_completion."
+    )
     created: int = Field(description="Time of the response in Unix seconds.")
     model: str = Field(description="Name of the run.")
     choices: list[CompletionChoice] = Field(description="The outputs.")
@@ -123,12 +137,16 @@ class OpenAiCompletion(BaseModel):
 
 
 class OpenAiModel(BaseModel):
+    """A language-model run."""
+
     id: str = Field(description="Name of the run.")
-    object: Literal["model"] = "model"
+    object: Literal["model"] = Field("model", description="Always model.")
     created: int = Field(description="Time at which the run folder was written, in Unix seconds.")
     owned_by: str = Field("seqloom", description="Always seqloom.")
 
 
 class OpenAiModels(BaseModel):
-    object: Literal["list"] = "list"
+    """All language-model runs."""
+
+    object: Literal["list"] = Field("list", description="Always list.")
     data: list[OpenAiModel] = Field(description="All language-model runs.")

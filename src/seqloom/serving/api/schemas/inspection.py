@@ -1,13 +1,25 @@
 """Requests and responses of the inspection routes: attention, search, alternatives, explanations."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from seqloom.analysis.explain.lecture_example import (
+    QUERY_STATE,
+    STATES,
+    TO_KEY,
+    TO_QUERY,
+    TO_VALUE,
+    ExampleSelection,
+    LectureScore,
+)
+from seqloom.analysis.matrices import Rows
 from seqloom.serving.api.schemas.predictions import (
     JsonNumber,
     Output,
+    RunName,
     RunRequest,
+    StrictRequest,
     Text,
     TextResponse,
 )
@@ -32,6 +44,10 @@ class InspectionRequest(RunRequest):
 
 
 class AttentionRequest(InspectionRequest):
+    """An output whose attention weights are returned."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Das gefällt mir."}]})
+
     output: Text | None = Field(
         None, description="Show the attention of this output. Default: the run's best one."
     )
@@ -39,8 +55,10 @@ class AttentionRequest(InspectionRequest):
 
 
 class AttentionResponse(TextResponse):
-    run: str
-    output: Output
+    """Attention weights of an output."""
+
+    run: RunName
+    output: Output = Field(description="The output whose attention is shown.")
     outputs: list[str] = Field(description="Row labels: words or tokens of the output.")
     sources: list[str] = Field(description="Column labels: words or tokens of the source.")
     weights: list[list[float]] = Field(description="Mean over layers and heads.")
@@ -50,6 +68,12 @@ class AttentionResponse(TextResponse):
 
 
 class TracedSearchRequest(InspectionRequest):
+    """A search that is returned step by step."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Das gefällt mir.", "beam": 3}]}
+    )
+
     n_best: int | None = Field(
         None, ge=1, description="Number of outputs. Default: the width of the search."
     )
@@ -59,8 +83,10 @@ class TracedSearchRequest(InspectionRequest):
 
 
 class TracedSearchResponse(TextResponse):
-    run: str
-    outputs: list[Output]
+    """A search with all candidates of each step."""
+
+    run: RunName
+    outputs: list[Output] = Field(description="Results of the search, best first.")
     pieces: dict[str, str] = Field(description="Maps token index -> text of the token.")
     record: dict[str, Any] = Field(
         description="kind, width, length penalty, … and steps: the candidates of each step with "
@@ -72,12 +98,12 @@ class TracedSearchResponse(TextResponse):
 class SearchTreeResponse(TextResponse):
     """A search as a tree, with the position of each node in a drawing."""
 
-    run: str
-    kind: str
-    width: int
-    length_penalty: float
+    run: RunName
+    kind: str = Field(description="Kind of search, such as beam.")
+    width: int = Field(description="Number of hypotheses that the search keeps.")
+    length_penalty: float = Field(description="Exponent of the length penalty.")
     length_counts_end: bool = Field(description="True if END counts in the length.")
-    outputs: list[Output]
+    outputs: list[Output] = Field(description="Results of the search, best first.")
     tree: dict[str, Any] = Field(
         description="top, bottom: the first and last row; spots: the nodes of each step with row, "
         "from (the row of the parent), label, p, log, total (sum of the log-probabilities), score, "
@@ -88,12 +114,20 @@ class SearchTreeResponse(TextResponse):
 
 
 class TokenChoice(BaseModel):
-    token: int
-    piece: str
-    log_probability: JsonNumber
+    """A token with its probability."""
+
+    token: int = Field(description="Vocabulary index of the token.")
+    piece: str = Field(description="The token as text.")
+    log_probability: JsonNumber = Field(description="Its log-probability; null for probability 0.")
 
 
 class AlternativesRequest(InspectionRequest):
+    """An output whose likeliest tokens per step are returned."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Das gefällt mir.", "count": 5}]}
+    )
+
     tokens: list[int] | None = Field(
         None, description="Tokens of an output. Default: those of the run's best output."
     )
@@ -101,49 +135,131 @@ class AlternativesRequest(InspectionRequest):
 
 
 class AlternativesResponse(BaseModel):
-    run: str
-    tokens: list[int]
-    pieces: list[str]
+    """The likeliest tokens at each step of an output."""
+
+    run: RunName
+    tokens: list[int] = Field(description="Tokens of the output as vocabulary indices.")
+    pieces: list[str] = Field(description="Tokens of the output as text.")
     steps: list[list[TokenChoice]] = Field(
         description="The likeliest tokens at each step, and at the step after the last token."
     )
 
 
 class ContinueRequest(InspectionRequest):
+    """First tokens of an output that the search continues."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Das gefällt mir.", "begin": [5]}]}
+    )
+
     begin: list[int] = Field(
         min_length=1, description="First tokens of the output. Only the last may be END."
     )
 
 
 class ContinueResponse(BaseModel):
-    run: str
-    output: Output
+    """An output with given first tokens."""
+
+    run: RunName
+    output: Output = Field(description="The best output that starts with the given tokens.")
 
 
 class InsteadRequest(InspectionRequest):
+    """A token of the best output and its replacement."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Das gefällt mir.", "step": 1, "piece": "He"}]}
+    )
+
     step: int = Field(ge=1, description="Step of the token to replace, counted from 1.")
     piece: Text = Field(description="The replacement: a word or the text of a token.")
 
 
 class InsteadResponse(BaseModel):
-    run: str
-    step: int
-    original: Output
-    changed: Output
-    alternatives: list[TokenChoice]
+    """The best output before and after a token was replaced."""
+
+    run: RunName
+    step: int = Field(description="Step of the replaced token, counted from 1.")
+    original: Output = Field(description="The best output.")
+    changed: Output = Field(description="The output with the replacement.")
+    alternatives: list[TokenChoice] = Field(description="The likeliest tokens at this step.")
 
 
 class ExplainRequest(InspectionRequest):
+    """A decoder step to explain."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Das gefällt mir.", "step": 1}]}
+    )
+
     step: int = Field(ge=1, description="Step of the output token, counted from 1.")
     output: Text | None = Field(
         None, description="Explain this output. Default: the run's best one."
     )
-    layer: int | None = Field(None, ge=1)
-    head: int | None = Field(None, ge=1)
+    layer: int | None = Field(
+        None, ge=1, description="Decoder layer to explain, counted from 1. Default: the last one."
+    )
+    head: int | None = Field(
+        None, ge=1, description="Attention head to explain, counted from 1. Default: the first one."
+    )
+
+
+MAX_EXAMPLE_SIZE = 16
+"""Maximum number of rows and of columns of a matrix in an `ExampleRequest`."""
+MAX_EXAMPLE_NUMBER = 1e6
+"""Maximum magnitude of a number in an `ExampleRequest`. Larger numbers could overflow."""
+ExampleNumber = Annotated[float, Field(ge=-MAX_EXAMPLE_NUMBER, le=MAX_EXAMPLE_NUMBER)]
+ExampleRow = Annotated[list[ExampleNumber], Field(min_length=1, max_length=MAX_EXAMPLE_SIZE)]
+ExampleMatrix = Annotated[list[ExampleRow], Field(min_length=1, max_length=MAX_EXAMPLE_SIZE)]
+
+
+def _to_lists(rows: Rows) -> list[list[float]]:
+    return [list(row) for row in rows]
+
+
+class ExampleRequest(StrictRequest):
+    """Self-attention on small matrices. The default numbers are those of the lecture."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"states": [[5, 1], [4, 3], [-2, 6]], "score": "sqrt", "selection": "softmax"}
+            ]
+        }
+    )
+
+    states: ExampleMatrix = Field(_to_lists(STATES), description="The states h, one row each.")
+    to_query: ExampleMatrix = Field(
+        _to_lists(TO_QUERY), description="The matrix Wq: one column for each number of a state."
+    )
+    to_key: ExampleMatrix = Field(
+        _to_lists(TO_KEY), description="The matrix Wk, which has the shape of Wq."
+    )
+    to_value: ExampleMatrix = Field(
+        _to_lists(TO_VALUE), description="The matrix Wv: one column for each number of a state."
+    )
+    query: int = Field(
+        QUERY_STATE, ge=1, description="Number of the state that attends, counted from 1."
+    )
+    score: LectureScore = Field(
+        "dot",
+        description="Score function: dot (q · k), identity (h · h), sqrt (q · k / √d), width "
+        "(q · k / d), bilinear (hᵀ W h), nonlinear (σ(q) · σ(k)), additive (v · tanh(Wq h + Wk h)) "
+        "or rbf (-γ‖q - k‖²).",
+    )
+    gamma: float = Field(1.0, gt=0, le=MAX_EXAMPLE_NUMBER, description="γ of the score rbf.")
+    selection: ExampleSelection = Field(
+        "softmax",
+        description="How the context is computed: softmax (weighted mean of the values), argmax "
+        "(the value whose key has the highest score), nearest (the value whose key is nearest to "
+        "the query) or exact (the value whose key equals the query).",
+    )
 
 
 class ExplainResponse(TextResponse):
-    run: str | None
+    """All values of a decoder step."""
+
+    run: str | None = Field(description="Name of the run; null for the worked example.")
     explanation: dict[str, Any] = Field(
         description="source, output, step, previous, answer, best, layer, head, and parts in the "
         "order of computation, each with chapter, name, formula, note, shape, labels and values."

@@ -10,23 +10,26 @@ TrainingState = Literal["running", "ended", "silent"]
 class TrainingStatus(BaseModel):
     """The training state of a run."""
 
-    run: str
+    run: str = Field(description="Name of the run.")
     state: TrainingState = Field(
-        description="silent: training has not ended, but its latest event is minutes old."
+        description="running, ended, or silent: training has not ended, but its latest event is "
+        "minutes old."
     )
-    step: int
-    steps: int | None
+    step: int = Field(description="Last completed step.")
+    steps: int | None = Field(description="Number of steps of the whole training, if known.")
     time: float | None = Field(description="Time of the last event in Unix seconds.")
 
 
 class TrainingsResponse(BaseModel):
-    trainings: list[TrainingStatus]
+    """Training states of all runs."""
+
+    trainings: list[TrainingStatus] = Field(description="Runs that have an event log.")
 
 
 class TrainingEventsResponse(BaseModel):
     """Training events from a run's metrics.jsonl."""
 
-    run: str
+    run: str = Field(description="Name of the run.")
     begin: int = Field(
         description="File offset of the first event, normally equal to `after`. If it is 0 "
         "although `after` was larger, training resumed from a checkpoint and rewrote the file: "
@@ -34,20 +37,29 @@ class TrainingEventsResponse(BaseModel):
     )
     next: int = Field(description="Value of `after` for the next request.")
     more: bool = Field(description="True if the file already contains further events.")
-    events: list[dict[str, Any]]
+    events: list[dict[str, Any]] = Field(description="The events, oldest first.")
 
 
 class ReportSummary(BaseModel):
-    claim: str
-    size: str
-    sentence: str
-    state: str
-    reason: str
+    """A report of `seqloom lab` in a few words."""
+
+    claim: str = Field(description="Name of the claim.")
+    size: str = Field(description="Size of the experiment: full, small or tiny.")
+    sentence: str = Field(description="The claim.")
+    state: str = Field(description="Verdict: confirmed, refuted or undecided.")
+    reason: str = Field(description="Reasons for the verdict, separated by semicolons.")
+    published: bool = Field(
+        description="True if the report is part of seqloom; false if it was found next to a run."
+    )
 
 
 class ReportsResponse(BaseModel):
-    reports: list[ReportSummary]
+    """All reports, one for each claim."""
+
+    reports: list[ReportSummary] = Field(description="The reports, sorted by claim.")
 
 
 class ReportResponse(BaseModel):
+    """One report of `seqloom lab`."""
+
     report: dict[str, Any] = Field(description="Content of report.json from `seqloom lab`.")

@@ -4,6 +4,7 @@ import math
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from seqloom.runs.prediction import Prediction
 from seqloom.serving.api.languages.pairs import LanguagePair
@@ -22,6 +23,7 @@ def _check_surrogates(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_check_surrogates)]
+RunName = Annotated[str, Field(description="Name of the run that computed the response.")]
 JsonNumber = float | None
 """A number. Null stands for minus infinity, the logarithm of probability 0, because JSON cannot
 encode infinities."""
@@ -39,6 +41,8 @@ class StrictRequest(BaseModel):
 
 
 class RunRequest(StrictRequest):
+    """Base class of requests that choose a run."""
+
     run: Text | None = Field(
         None, description="Name of the run. Default: the only run that supports the request."
     )
@@ -55,6 +59,10 @@ class TextResponse(BaseModel):
 
 
 class TranslateRequest(RunRequest):
+    """Texts to translate."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["Das gefällt mir."]}]})
+
     texts: list[Text] = Field(
         min_length=1, description="Texts to translate. Blank texts stay blank."
     )
@@ -104,8 +112,8 @@ class Output(BaseModel):
     score is better.
     """
 
-    text: str
-    score: JsonNumber
+    text: str = Field(description="The output as text.")
+    score: JsonNumber = Field(description="Length-normalised log-probability.")
     pieces: list[str] = Field(description="Output tokens as text.")
     tokens: list[int] = Field(description="Output tokens as vocabulary indices.")
     source_pieces: list[str] = Field(description="Source tokens as text.")
@@ -166,34 +174,44 @@ class TranslatedSegment(BaseModel):
     """A sentence of a text, or the whole text if `split` is false in the request."""
 
     before: str = Field(description="White space before the sentence.")
-    source: str
-    outputs: list[Output]
+    source: str = Field(description="The sentence.")
+    outputs: list[Output] = Field(description="Its translations, best first.")
     unknown: list[str] = Field(description=_UNKNOWN)
 
 
 class TranslatedText(BaseModel):
+    """The translation of one text."""
+
     text: str = Field(
         description="Translations of all sentences, joined with the white space of the source."
     )
     alternatives: list[str] = Field(
         description="With n_best > 1: the next best translations, joined in the same way."
     )
-    parts: list[TranslatedSegment]
+    parts: list[TranslatedSegment] = Field(description="The sentences of the text, in order.")
     unknown: list[str] = Field(description=_UNKNOWN)
     warnings: list[str] = Field(description="Problems with the text or its translation.")
 
 
 class TranslateResponse(TextResponse):
-    run: str
-    source: str | None
-    target: str | None
+    """Translations of all texts of a request."""
+
+    run: RunName
+    source: str | None = Field(description="Source language; null if it is unknown.")
+    target: str | None = Field(description="Target language; null if it is unknown.")
     beam: int | None = Field(
         description="Beam width, 1 for greedy search; null for other kinds of search."
     )
-    translations: list[TranslatedText]
+    translations: list[TranslatedText] = Field(description="One translation per text, in order.")
 
 
 class CompleteRequest(RunRequest):
+    """Prompts that a language model continues."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"prompts": ["I think that"], "max_length": 20, "seed": 1}]}
+    )
+
     prompts: list[Text] = Field(
         [""], min_length=1, description="Texts to continue. A prompt can be empty."
     )
@@ -226,46 +244,80 @@ class CompleteRequest(RunRequest):
 
 
 class Completion(BaseModel):
-    prompt: str
+    """The continuations of one prompt."""
+
+    prompt: str = Field(description="The prompt.")
     unknown: bool = Field(description="True if the prompt contains tokens unknown to the model.")
-    outputs: list[Output]
+    outputs: list[Output] = Field(description="The prompt with its continuations, one per sample.")
 
 
 class CompleteResponse(BaseModel):
-    run: str
-    seed: int | None
-    completions: list[Completion]
+    """Continuations of all prompts of a request."""
+
+    run: RunName
+    seed: int | None = Field(
+        description="Seed of the sampling: the same seed gives the same outputs. Null without sampling."
+    )
+    completions: list[Completion] = Field(description="One item per prompt, in order.")
 
 
 class LabelRequest(RunRequest):
-    texts: list[Text] = Field(min_length=1)
+    """Texts to label."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"texts": ["Das gefällt mir."], "every": True}]}
+    )
+
+    texts: list[Text] = Field(min_length=1, description="Texts to label. Blank texts get no label.")
     every: bool = Field(False, description="Return all labels of each text, likeliest first.")
 
 
 class LabelProbability(BaseModel):
-    label: str
-    probability: float
+    """A label with its probability."""
+
+    label: str = Field(
+        description="The label. If the run labels tokens: the labels of all tokens, separated by spaces."
+    )
+    probability: float = Field(description="Its probability, from 0 to 1.")
 
 
 class LabelResponse(TextResponse):
-    run: str
-    labels: list[list[LabelProbability]]
+    """Labels of all texts of a request."""
+
+    run: RunName
+    labels: list[list[LabelProbability]] = Field(
+        description="The labels of each text, likeliest first; empty for a blank text."
+    )
 
 
 class ScoreRequest(RunRequest):
-    sources: list[Text] | None = Field(None, description="Omit for a language model.")
-    targets: list[Text] = Field(min_length=1)
+    """Outputs whose probability is to be computed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"sources": ["Das gefällt mir."], "targets": ["I like it."]}]
+        }
+    )
+
+    sources: list[Text] | None = Field(
+        None, description="Source texts, one per target. Omit them for a language model."
+    )
+    targets: list[Text] = Field(min_length=1, description="Outputs to score.")
     source: Text | None = Field(None, description="Language of the sources.")
     target: Text | None = Field(None, description="Language of the targets.")
     attention: bool = Field(False, description="Return attention weights and word alignments.")
 
 
 class ScoreResponse(TextResponse):
-    run: str
-    scores: list[Output]
+    """Log-probabilities of all targets of a request."""
+
+    run: RunName
+    scores: list[Output] = Field(description="One item per target, with its log-probabilities.")
 
 
 class ForecastWindow(StrictRequest):
+    """Rows of numbers to continue."""
+
     observed: list[list[float]] = Field(
         min_length=1, description="One row per time step: the values, then the context."
     )
@@ -274,27 +326,57 @@ class ForecastWindow(StrictRequest):
     )
 
 
+FORECAST_EXAMPLE: JsonDict = {
+    "windows": [
+        {
+            "observed": [
+                [0.1, 0.9],
+                [0.9, 0.7],
+                [1.3, 0.2],
+                [1.1, -0.5],
+                [0.5, -0.9],
+                [-0.3, -0.9],
+            ],
+            "context": [[-0.5], [0.2], [0.7]],
+        }
+    ]
+}
+"""Six rows of a value and its context, and the context of the next three rows."""
+
+
 class ForecastRequest(RunRequest):
-    windows: list[ForecastWindow] = Field(min_length=1)
+    """Windows of numbers to continue. Their size depends on the run: /api/forecast/example."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [FORECAST_EXAMPLE]})
+
+    windows: list[ForecastWindow] = Field(min_length=1, description="Windows to continue.")
 
 
 class ForecastResponse(BaseModel):
-    run: str
-    columns: list[str]
+    """Predicted rows of all windows of a request."""
+
+    run: RunName
+    columns: list[str] = Field(description="Names of the predicted columns.")
     forecasts: list[list[list[float]]] = Field(description="Values by window, row and column.")
 
 
 class ForecastExample(BaseModel):
     """A synthetic input window of the size that a run expects."""
 
-    run: str
-    observed: list[list[float]]
-    context: list[list[float]]
+    run: RunName
+    observed: list[list[float]] = Field(
+        description="One row per time step: the values, then the context."
+    )
+    context: list[list[float]] = Field(
+        description="Context of the time steps to predict; empty rows if the run has none."
+    )
 
 
 class CaptionResponse(BaseModel):
-    run: str
-    outputs: list[Output]
+    """Captions of an image."""
+
+    run: RunName
+    outputs: list[Output] = Field(description="The captions, best first.")
     grid: tuple[int, int] | None = Field(
         description="Rows and columns of the image cells to which the attention weights refer."
     )
@@ -303,35 +385,43 @@ class CaptionResponse(BaseModel):
 class RunDescription(BaseModel):
     """A loaded run."""
 
-    name: str
-    kind: TaskKind
+    name: str = Field(description="Name of the run, for the field `run` of requests.")
+    kind: TaskKind = Field(description="Task of the run.")
     route: str = Field(description="Route for predictions.")
-    languages: list[LanguagePair]
+    languages: list[LanguagePair] = Field(
+        description="Language pairs of a translation run; empty if they are unknown."
+    )
     targets: list[str] = Field(
         description="Target languages of the run; empty if they are unknown."
     )
-    parameters: int
-    memory_bytes: int
-    engine: str
+    parameters: int = Field(description="Number of weights.")
+    memory_bytes: int = Field(description="Size of the weights in bytes.")
+    engine: str = Field(description="Engine that decodes: torch, compiled or ctranslate2.")
     attention: bool = Field(description="True if the decoder attends to the source.")
-    layers: int
-    heads: int
-    decoding: str
-    beam: int | None
+    layers: int = Field(description="Number of decoder layers with attention to the source.")
+    heads: int = Field(description="Number of attention heads per layer.")
+    decoding: str = Field(description="Kind of search that the run uses by default.")
+    beam: int | None = Field(description="Default beam width; null for other kinds of search.")
     split_sentences: bool = Field(
         False, description="True if the run splits texts into sentences by default."
     )
     observe: int | None = Field(None, description="Number of input rows of a forecast.")
     predict: int | None = Field(None, description="Number of output rows of a forecast.")
-    columns: list[str] = []
-    context: list[str] = []
+    columns: list[str] = Field([], description="Names of the columns that a forecast predicts.")
+    context: list[str] = Field([], description="Names of the context columns of a forecast.")
 
 
 class RunsResponse(BaseModel):
-    version: str
-    limits: Limits
-    runs: list[RunDescription]
+    """What the server offers."""
+
+    version: str = Field(description="Version of seqloom.")
+    limits: Limits = Field(description="Request limits of the server.")
+    runs: list[RunDescription] = Field(description="All loaded runs.")
 
 
 class HealthResponse(BaseModel):
-    status: Literal["starting", "ok", "stopping"]
+    """State of the server."""
+
+    status: Literal["starting", "ok", "stopping"] = Field(
+        description="starting: the runs are being loaded. stopping: new requests are rejected."
+    )

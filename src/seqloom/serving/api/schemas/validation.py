@@ -1,5 +1,6 @@
 """Messages about invalid fields, in plain words instead of those of Pydantic."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,9 @@ MESSAGES = {
 }
 """Messages by Pydantic's type of the error. {…} are values of its context."""
 
+MATRIX_FIELDS = ("observed", "context", "states", "to_query", "to_key", "to_value")
+"""Fields whose items are rows of numbers."""
+
 
 def invalid_fields(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return a message for each invalid field, from the errors of Pydantic.
@@ -59,6 +63,23 @@ def format_location(location: Sequence[Any]) -> str:
         for part in rest
         if isinstance(part, int) or not _is_type_name(part)
     )
+
+
+def location_in_words(location: str) -> str:
+    """texts[0] -> texts, item 1
+    windows[0].observed[2][1] -> windows, item 1, observed, row 3, column 2
+    """
+    location = re.sub(r"\]\[(\d+)\]", lambda match: f"], column {int(match[1]) + 1}", location)
+    location = re.sub(
+        r"(\w+)\[(\d+)\]",
+        lambda match: f"{match[1]}, {_item_name(match[1])} {int(match[2]) + 1}",
+        location,
+    )
+    return location.replace(".", ", ")
+
+
+def _item_name(field: str) -> str:
+    return "row" if field in MATRIX_FIELDS else "item"
 
 
 def _is_type_name(part: str) -> bool:

@@ -3,7 +3,7 @@
 import { make, makeSvg } from "./dom.js";
 import { button, sliderField } from "./controls.js";
 import { cssColour, onThemeChange } from "./colours.js";
-import { drawHeatmap, largestWeight } from "./heatmap.js";
+import { drawHeatmap, largestWeight, MAX_LABEL_LENGTH } from "./heatmap.js";
 import { fileName, savePng, saveSvg } from "./download.js";
 import { formatPercent } from "./words.js";
 
@@ -19,7 +19,8 @@ export function attentionMap(attention, { title, cell, onZoom, signal, tools = t
   let size = cell ?? fittingCell(), heatmap, cursor, current = null;
 
   function fittingCell() {
-    return Math.max(MIN_CELL * 3, Math.min(72, Math.floor((availableWidth - 120) / attention.sources.length), Math.floor(620 / attention.outputs.length)));
+    const labelWidth = 24 + 8 * Math.min(MAX_LABEL_LENGTH, Math.max(...attention.outputs.map((label) => label.length)));
+    return Math.max(MIN_CELL * 3, Math.min(72, Math.floor((availableWidth - labelWidth) / attention.sources.length), Math.floor(620 / attention.outputs.length)));
   }
 
   function redraw() {

@@ -4,7 +4,7 @@ import { make, makeSvg } from "./dom.js";
 import { createScale, formatTick, tickValues } from "./scale.js";
 
 /** Widths of the drawing in pixels, chosen so that its text is as large as the text of the page. */
-const WIDE = 940, NARROW = 330;
+const WIDE = 940, MEDIUM = 590, NARROW = 330;
 /** On screens up to this width, in pixels, all charts are narrow. */
 const NARROW_SCREEN = 832;
 const RIGHT = 14, TOP = 12, FOOTER = 40;
@@ -12,11 +12,11 @@ let clipCount = 0;
 
 /**
  * series: [{ name, points: [[x, y]], band: [[x, low, high]] }], distinguished by shade and dash in this order
- * options: xLabel, yLabel, logX, logY, zero (include 0 in the y axis), wide
+ * options: xLabel, yLabel, logX, logY, zero (include 0 in the y axis), size ("wide", "medium" or "narrow")
  */
-export function lineChart(series, { xLabel, yLabel, logX = false, logY = false, zero = false, ...layout } = {}) {
-  const wide = layout.wide && innerWidth > NARROW_SCREEN;
-  const width = wide ? WIDE : NARROW, height = wide ? 300 : 210;
+export function lineChart(series, { xLabel, yLabel, logX = false, logY = false, zero = false, size: wanted = "narrow" } = {}) {
+  const size = innerWidth > NARROW_SCREEN ? wanted : "narrow";
+  const { width, height } = { wide: { width: WIDE, height: 300 }, medium: { width: MEDIUM, height: 300 }, narrow: { width: NARROW, height: 210 } }[size];
   const points = series.flatMap((line) => line.points), bands = series.flatMap((line) => line.band ?? []);
   if (!points.length) return make("p", { class: "note" }, "No measurements yet.");
   const ys = [...points.map(([, y]) => y), ...bands.flatMap(([, low, high]) => [low, high])];
@@ -25,14 +25,14 @@ export function lineChart(series, { xLabel, yLabel, logX = false, logY = false, 
   const left = 28 + 7 * Math.max(...yTicks.map((tick) => formatTick(tick).length));
   const bottom = height - FOOTER;
   const px = (x) => left + (width - RIGHT - left) * xScale.fraction(x), py = (y) => bottom - (bottom - TOP) * yScale.fraction(y);
-  const svg = makeSvg("svg", { class: wide ? "chart wide" : "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(series, yLabel) });
+  const svg = makeSvg("svg", { class: `chart ${size}`, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(series, yLabel) });
   const id = `clip-${(clipCount += 1)}`;
   svg.append(makeSvg("clipPath", { id }, makeSvg("rect", { x: left - 4, y: TOP - 4, width: width - left + 4, height: bottom - TOP + 8 })));
   for (const tick of yTicks) {
     svg.append(makeSvg("path", { class: "grid", d: `M${left},${py(tick)}H${width - RIGHT}` }),
       makeSvg("text", { x: left - 8, y: py(tick) + 4, "text-anchor": "end" }, formatTick(tick)));
   }
-  for (const tick of tickValues(xScale, wide ? 9 : 4)) svg.append(makeSvg("text", { x: px(tick), y: bottom + 18, "text-anchor": "middle" }, formatTick(tick)));
+  for (const tick of tickValues(xScale, { wide: 9, medium: 6, narrow: 4 }[size])) svg.append(makeSvg("text", { x: px(tick), y: bottom + 18, "text-anchor": "middle" }, formatTick(tick)));
   svg.append(
     makeSvg("text", { x: (left + width - RIGHT) / 2, y: height - 4, "text-anchor": "middle" }, xLabel),
     makeSvg("text", { class: "axis", x: 10, y: (TOP + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 10 ${(TOP + bottom) / 2})` }, yLabel));

@@ -9,7 +9,7 @@ const FONT = "Inter, system-ui, sans-serif";
 const MAX_RECTANGLES = 8000;
 /** Cells of at least this size contain their percentage. */
 const MIN_NUMBERED_CELL = 30;
-const MAX_LABEL_LENGTH = 22;
+export const MAX_LABEL_LENGTH = 22;
 
 const shorten = (label) => (label.length > MAX_LABEL_LENGTH ? `${label.slice(0, MAX_LABEL_LENGTH - 1)}…` : label);
 const measuringContext = document.createElement("canvas").getContext("2d");
@@ -22,7 +22,7 @@ function widestLabel(labels, fontSize) {
 /**
  * Returns { svg, left, top, cell }. The SVG uses attributes instead of CSS classes, so that it can be saved.
  * outputs, sources: labels; weights: rows that sum to 1; cell: size in pixels
- * The darkest colour stands for the largest weight, so that small weights can be told apart.
+ * The last colour of the scale stands for the largest weight, so that small weights can be told apart.
  */
 export function drawHeatmap({ outputs, sources, weights }, cell) {
   const fontSize = Math.max(8, Math.min(14, cell * 0.52));

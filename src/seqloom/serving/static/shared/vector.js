@@ -63,12 +63,19 @@ export function vectorStrip(values, magnitude = largestMagnitude(values)) {
   return canvas;
 }
 
+/** About the width in pixels of a character of the numbers in drawings. */
+const CHARACTER_WIDTH = 6.4;
+
 /** A vector as an SVG element of this size; short vectors are written as numbers. */
 export function vectorBox(values, { x, y, width, height, magnitude }) {
   if (values.length <= MAX_WRITTEN) {
+    const text = formatVector(values), isTooLong = text.length * CHARACTER_WIDTH > width - 8;
     return makeSvg("g", { class: "written" },
       makeSvg("rect", { x, y, width, height, rx: 6 }),
-      makeSvg("text", { x: x + width / 2, y: y + height / 2 + 4.5, "text-anchor": "middle" }, formatVector(values)));
+      makeSvg("text", {
+        x: x + width / 2, y: y + height / 2 + 4.5, "text-anchor": "middle",
+        ...(isTooLong && { textLength: width - 8, lengthAdjust: "spacingAndGlyphs" }),
+      }, text));
   }
   const columns = Math.ceil(Math.sqrt((values.length * width) / height));
   return makeSvg("g", {},

@@ -88,7 +88,7 @@ export const attention = {
     }
     updateTargetField();
     container.append(
-      viewHeader("Attention", "One row for each output word, one column for each source word. Darker cells are larger attention weights.",
+      viewHeader("Attention", "One row for each output word, one column for each source word. The colour of a cell shows its attention weight.",
         runSelect(context, runs, run, (next) => {
           run = next;
           context.update({ run: run.name, head: null, target: null });

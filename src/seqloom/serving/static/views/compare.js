@@ -72,7 +72,7 @@ export const compare = {
     container.append(
       viewHeader("Compare runs", "Two runs on the same sentence: outputs, probabilities and attention."),
       make("div", { class: "inputs" },
-        source.element, runFields),
+        make("div", { class: "wide" }, source.element), runFields),
       result.element);
     load();
   },
@@ -110,7 +110,7 @@ function runColumn({ run, output, milliseconds, attention }, other, signal) {
     group,
     make("p", { class: "facts" }, `log p per token ${formatScore(output.score)} · ${Math.round(milliseconds)} ms`),
     attention
-      ? attentionMap({ outputs: labels(attention.outputs), sources: labels(attention.sources), weights: attention.weights }, { title: output.text, signal, tools: false, availableWidth: 430 })
+      ? attentionMap({ outputs: labels(attention.outputs), sources: labels(attention.sources), weights: attention.weights }, { title: output.text, signal, tools: false, availableWidth: Math.min(430, innerWidth - 90) })
       : make("p", { class: "message" }, "This run has no attention. Its decoder sees the source only through the encoder’s final state."));
 }
 

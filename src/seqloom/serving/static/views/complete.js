@@ -82,7 +82,8 @@ export const complete = {
       enableArrowKeys(group, signal);
       const logs = generated.log_probabilities.filter((log) => log !== null);
       const perplexity = Math.exp(-logs.reduce((sum, log) => sum + log, 0) / Math.max(1, logs.length));
-      facts.textContent = `${logs.length} tokens · perplexity ${perplexity.toFixed(1)}${output.finished ? "" : " · stopped at the length limit"}`;
+      if (!generated.pieces.length) facts.textContent = "no new tokens: the model ended the text";
+      else facts.textContent = `${logs.length} tokens · perplexity ${perplexity.toFixed(1)}${output.finished ? "" : " · stopped at the length limit"}`;
       result.show(make("div", { class: "generated-text" }, group));
       announce(output.text);
     }

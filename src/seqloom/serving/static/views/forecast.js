@@ -20,8 +20,6 @@ export const forecast = {
     const requests = latestOnly(signal);
     const loadLater = debounce(load, 250);
     const body = make("div", { class: "forecast-layout" });
-    /** Two columns without context are drawn as a path in the plane. */
-    const isPlanar = () => run.columns.length === 2 && run.context.length === 0;
     let observed, plot = null;
 
     const observedField = make("textarea", { rows: 9, class: "numbers", spellcheck: "false", on: { input: () => onEdit() } });
@@ -47,7 +45,7 @@ export const forecast = {
     }
 
     function show(rows) {
-      if (isPlanar()) {
+      if (isPlanar(run)) {
         if (!plot?.element.isConnected) plot = trajectoryPlot({ observe: run.observe, predict: run.predict, columns: run.columns, onDraw, signal });
         result.show(plot.element);
         plot.show(observed, rows);
@@ -55,7 +53,7 @@ export const forecast = {
         result.show(make("div", { class: "three" }, run.columns.map((name, column) => make("section", { class: "card" }, make("h2", {}, name), lineChart([
           { name: "forecast", points: [observed.at(-1), ...rows].map((row, at) => [observed.length - 1 + at, row[column]]) },
           { name: "observed", points: observed.map((row, at) => [at, row[column]]) },
-        ], { xLabel: "row", yLabel: name })))));
+        ], { xLabel: "row", yLabel: name, size: run.columns.length === 1 ? "medium" : "narrow" })))));
       }
       const last = rows.at(-1).map((value, at) => `${run.columns[at]} ${formatNumber(value)}`).join(", ");
       announce(`Forecast of ${rows.length} rows. Last row: ${last}`);
@@ -89,7 +87,7 @@ export const forecast = {
     }
 
     container.append(
-      viewHeader("Forecast", "Predicts the next rows of a series. Draw a path, or enter the observed numbers.",
+      viewHeader("Forecast", `Predicts the next rows of a series. ${runs.some(isPlanar) ? "Draw a path, or enter" : "Enter"} the observed numbers.`,
         runSelect(context, runs, run, (next) => {
           run = next;
           context.update({ run: run.name, rows: null, known: null });
@@ -106,6 +104,8 @@ export const forecast = {
   },
 };
 
+/** Two columns without context are drawn as a path in the plane. */
+const isPlanar = (run) => run.columns.length === 2 && run.context.length === 0;
 const formatNumber = (value) => String(Number(value.toPrecision(5)));
 /** Rows in a link: commas between numbers, semicolons between rows. */
 const packRows = (text) => text.trim().replace(/[ \t]*,[ \t]*/g, ",").replace(/\n+/g, ";");

@@ -23,10 +23,10 @@ function renderIndex(container, context, reports) {
   function listReports(state) {
     list.replaceChildren(...reports.filter((report) => state === "all" || report.state === state).map((report) => make("li", {},
       make("a", { class: "card", href: context.link("lab", { claim: report.claim }) },
-        badge(report.state), make("h2", {}, report.sentence), make("p", { class: "note" }, `${report.claim} · ${report.size}`)))));
+        badge(report.state), make("h2", {}, report.sentence), make("p", { class: "note" }, `${report.claim} · ${report.size}${report.published ? "" : " · measured here"}`)))));
   }
   container.append(
-    viewHeader("Lab", "Claims from lectures, tested as experiments over several seeds with a decision rule fixed in advance.",
+    viewHeader("Lab", "Claims from lectures, tested as experiments over several seeds with a decision rule fixed in advance. The published reports are part of seqloom; the command “seqloom lab” repeats an experiment.",
       states.length > 1 && segmentedControl("Show", [["all", "All"], ...states.map((state) => [state, state])], context.settings.state ?? "all", (state) => {
         context.update({ state });
         listReports(state);
@@ -77,7 +77,7 @@ function renderChart(chart) {
     points: xs.map((x, index) => [x, mean(values[index])]),
     band: values.some((seeds) => seeds.length > 1) ? xs.map((x, index) => [x, Math.min(...values[index]), Math.max(...values[index])]) : undefined,
   }));
-  return lineChart(series, { xLabel: chart.x_label, yLabel: chart.y_label, logX: chart.logarithmic_x, logY: chart.logarithmic_y, zero: chart.zero, wide: true });
+  return lineChart(series, { xLabel: chart.x_label, yLabel: chart.y_label, logX: chart.logarithmic_x, logY: chart.logarithmic_y, zero: chart.zero, size: "wide" });
 }
 
 function renderTable([header, ...rows]) {

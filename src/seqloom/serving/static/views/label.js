@@ -1,4 +1,4 @@
-// Label view: the labels of a text, or of each of its words, with their probabilities.
+// Label view: the labels of a text, or of each of its words or characters, with their probabilities.
 
 import { announce, make } from "../shared/dom.js";
 import { button, copyLinkButton, runSelect } from "../shared/controls.js";
@@ -47,8 +47,7 @@ export const label = {
     }
 
     function show(labels, text, warnings) {
-      const words = text.trim().split(/\s+/), tags = labels[0].label.split(/\s+/);
-      result.show(warningList(warnings), tags.length > 1 && tags.length === words.length ? taggedWords(words, tags, labels[0].probability) : labelList(labels));
+      result.show(warningList(warnings), taggedText(text.trim(), labels[0]) ?? labelList(labels));
       announce(`${labels[0].label}, ${formatPercent(labels[0].probability)}`);
     }
 
@@ -80,9 +79,27 @@ function labelList(labels) {
   labels.length > MAX_LABELS && make("p", { class: "note" }, `and ${labels.length - MAX_LABELS} less probable labels`));
 }
 
-/** Sequence labelling: a tag below each word. */
-function taggedWords(words, tags, probability) {
+/** Sequence labelling: the tags below the words or characters of the text; null if the numbers of tags and parts differ. */
+function taggedText(text, { label: tagText, probability }) {
+  const tags = tagText.split(/\s+/), words = text.split(/\s+/), characters = [...text];
+  if (tags.length < 2 || ![words.length, characters.length].includes(tags.length)) return null;
+  const hasWordTags = tags.length === words.length;
   return make("div", {},
-    make("p", { class: "words tagged" }, words.map((word, index) => make("span", { class: "tagged-word" }, make("span", {}, word), make("small", {}, tags[index])))),
-    make("p", { class: "note" }, `joint probability: ${formatPercent(probability)}`));
+    make("p", { class: "words tagged", dir: "auto" }, hasWordTags ? words.map((word, index) => tagged(word, tags[index])) : taggedCharacters(characters, tags)),
+    make("p", { class: "note" }, `joint probability: ${formatPercent(probability)}`,
+      !hasWordTags && words.length > 1 && " · Neighbouring characters with the same label are grouped. Labels of spaces are not shown."));
+}
+
+const tagged = (text, tag) => make("span", { class: "tagged-word" }, make("span", {}, text), make("small", {}, tag));
+
+/** The words of a text with a tag for each character. In a word, characters in a row with the same tag share one tag. */
+function taggedCharacters(characters, tags) {
+  const words = [[]];
+  characters.forEach((character, index) => {
+    const word = words.at(-1), last = word.at(-1);
+    if (/\s/.test(character)) words.push([]);
+    else if (last?.tag === tags[index]) last.text += character;
+    else word.push({ text: character, tag: tags[index] });
+  });
+  return words.filter((word) => word.length).map((word) => make("span", { class: "tagged-group" }, word.map(({ text, tag }) => tagged(text, tag))));
 }

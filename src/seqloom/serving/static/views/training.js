@@ -80,7 +80,7 @@ export const training = {
       result.show(
         progressCard(events, state(), steps),
         make("section", { class: "card" }, make("h2", {}, "Loss"),
-          lineChart([{ name: "training", points: curve(steps, "loss") }, { name: "validation", points: curve(evaluations, "loss") }], { xLabel: "step", yLabel: "loss per token", wide: true })),
+          lineChart([{ name: "training", points: curve(steps, "loss") }, { name: "validation", points: curve(evaluations, "loss") }], { xLabel: "step", yLabel: "loss per token", size: "wide" })),
         make("div", { class: "three" },
           score && make("section", { class: "card" },
             make("div", { class: "titled" }, make("h2", {}, "Validation"),
