@@ -93,8 +93,8 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=256, help="requests per round")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--requests", type=int, default=230, help="requests per round")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     results = measure(

@@ -55,7 +55,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(requests())
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_context_is_the_weighted_sum_of_the_projected_states(request: dict[str, Any]) -> None:
     values = explain(**request)
     weights = np.array(values["weights"])
