@@ -164,7 +164,7 @@ def test_decoder_without_attention_shows_its_initial_state(bottleneck: Path) -> 
         (["abc", "--layer", "2"], 78, "layer 2"),
         (["abc", "--head", "3"], 78, "head 3"),
         (["abc", "--head", "0"], 78, "head 0"),
-        (["abc", "--set", "model.tie=all"], 78, "only settings that fit the trained weights"),
+        (["abc", "--set", "model.tie=all"], 78, "Only model settings that fit the trained weights"),
         (["abc", "--set", "training.steps=3"], 78, "Only settings of decoding"),
     ],
 )

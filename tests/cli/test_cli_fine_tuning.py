@@ -1,11 +1,6 @@
 """train --from, doctor --from, info, pack and unpack, on small runs."""
 
 import json
-import re
-import shlex
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -95,32 +90,3 @@ def test_usage_errors_say_what_to_do(parent: Path, recipe: Path, tmp_path: Path)
     result = run_cli("translate", damaged)
     assert result.exit_code == 74
     assert "is damaged" in result.stderr
-
-
-PAGE = Path(__file__).parents[2] / "docs" / "fine-tuning.md"
-
-
-def blocks(language: str) -> list[str]:
-    text = PAGE.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.M | re.S)
-
-
-def test_the_example_of_the_page_runs(
-    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All commands of the page, with a small parent in place of the demo model."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(parent, tmp_path / "runs" / "demo")
-    program = next(block for block in blocks("python") if "make_orders" in block)
-    subprocess.run([sys.executable, "-c", program], check=True)
-    recipe = next(block for block in blocks("toml") if "orders.train.tsv" in block)
-    (tmp_path / "orders.toml").write_text(recipe, encoding="utf-8")
-    lines = [line.split("  #")[0] for block in blocks("sh") for line in block.splitlines()]
-    commands = [line for line in lines if "NEW.toml" not in line]
-    assert len(commands) >= 9
-    for command in commands:
-        text, _, rest = command.rpartition("| seqloom ")
-        arguments = shlex.split(rest.removeprefix("seqloom "))
-        short = SHORT if arguments[0] == "train" else []
-        result = run_cli(*arguments, *short, stdin=text.encode())
-        assert result.exit_code == 0, f"{command}\n{result.stderr}"
