@@ -98,8 +98,10 @@ class Client:
         return translation
 
 
-def measure_throughput(port: int, texts: list[str], clients: int) -> tuple[float, list[str]]:
-    """Requests per second, and the translations.
+def measure_throughput(
+    port: int, texts: list[str], clients: int, times: list[float] | None = None
+) -> tuple[float, list[str]]:
+    """Requests per second, and the translations. Appends the seconds of each request to `times`.
 
     Each client takes the next text when it is free, so that all workers of a server stay busy although
     they do not have the same number of connections.
@@ -108,7 +110,13 @@ def measure_throughput(port: int, texts: list[str], clients: int) -> tuple[float
     connections = [Client(port) for _ in range(clients)]
 
     def translate_next(number: int) -> dict[str, str]:
-        return {text: connections[number].translate(text) for text in remaining}
+        translations = {}
+        for text in remaining:
+            begin = time.perf_counter()
+            translations[text] = connections[number].translate(text)
+            if times is not None:
+                times.append(time.perf_counter() - begin)
+        return translations
 
     with ThreadPoolExecutor(clients) as pool:
         start = time.perf_counter()
@@ -157,6 +165,7 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
     warm_up, timed = texts[:20], texts[20:60]
     startup_seconds = [measure_startup(folder, warm_up[0]) for _ in range(3)]
     rates: dict[str, list[float]] = {"merged": [], "one at a time": []}
+    times: list[float] = []
     with (
         running_server(folder) as merging_port,
         running_server(folder, *ONE_AT_A_TIME) as single_port,
@@ -167,7 +176,7 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
         direct, over_http = direct[len(warm_up) :], over_http[len(warm_up) :]
         for number in range(rounds):
             batch = texts[60 + number * count : 60 + (number + 1) * count]
-            merged_rate, merged = measure_throughput(merging_port, batch, clients)
+            merged_rate, merged = measure_throughput(merging_port, batch, clients, times)
             single_rate, single = measure_throughput(single_port, batch, clients)
             assert merged == single, "merging changed a translation"
             rates["merged"].append(merged_rate)
@@ -183,6 +192,8 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
         "requests_a_second": rates,
         "times_faster": ratios,
         "times_faster_median": statistics.median(ratios),
+        "merged_p50_ms": 1000 * statistics.median(times),
+        "merged_p95_ms": 1000 * statistics.quantiles(times, n=20)[-1],
         "direct_p50_ms": statistics.median(direct),
         "over_http_p50_ms": statistics.median(over_http),
         "overhead_p50_ms": statistics.median(
@@ -212,7 +223,8 @@ event loop has one core. Run: {results["run"]}, with the beam of its recipe.
 | merged into batches | {rates["merged"]:.1f} |
 | **speed-up**, median of {len(results["times_faster"])} alternating rounds | **{results["times_faster_median"]:.1f}** |
 
-Both servers returned the same translations.
+Both servers returned the same translations. A merged request takes {results["merged_p50_ms"]:.0f} ms (p50) or
+{results["merged_p95_ms"]:.0f} ms (p95, {results["merged_p95_ms"] / results["merged_p50_ms"]:.2f} times p50).
 
 | one client, one sentence, best of {TRIES} tries | milliseconds, p50 |
 |---|---:|
