@@ -27,6 +27,7 @@ from seqloom.core.errors import ConfigError
 from seqloom.models import Model
 from seqloom.models.recurrent import ContextUse
 from seqloom.nn import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
+from seqloom.viz.diagrams.svg import format_entry
 from seqloom.viz.diagrams.transformer_layer import layer_of_paper
 from tiny_runs import tiny_config
 
@@ -108,9 +109,11 @@ def test_encoder_decoder_shows_probabilities_attention_and_states(run: seqloom.R
         assert f"p {probability:.2f}" in shown
     for weight in trace.attention.flatten().tolist():
         assert f"{weight:.2f}" in shown
-    assert f"{abs(trace.encoder[0].states[0, 0].item()):.2f}" in {
-        text.removeprefix("-") for text in shown
-    }
+    for layer, arrow in zip(trace.encoder, "→←", strict=True):
+        assert f"{arrow} {format_entry(layer.states[0, 0].item())}" in shown
+    assert format_entry(trace.decoder[0].states[0, 0].item()) in shown
+    assert trace.contexts is not None
+    assert format_entry(trace.contexts[0, 0].item()) in shown
 
 
 def test_encoder_decoder_draws_both_directions_of_the_encoder() -> None:
