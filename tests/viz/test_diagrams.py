@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,12 @@ from seqloom.analysis import (
     search_example,
     trace_forward,
 )
-from seqloom.analysis.forward_trace import LayerStates, _cells
+from seqloom.analysis.forward_trace import ContextReader, LayerStates, _cells, _context_readers
 from seqloom.core.errors import ConfigError
 from seqloom.models import Model
+from seqloom.models.recurrent import ContextUse
 from seqloom.nn import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
+from seqloom.viz.diagrams.svg import format_entry
 from seqloom.viz.diagrams.transformer_layer import layer_of_paper
 from tiny_runs import tiny_config
 
@@ -40,6 +43,23 @@ LANGUAGE_MODEL = ForwardTrace(
     initial=torch.zeros(2),
     attention=None,
     probabilities=torch.tensor([0.25, 0.5, 0.75]),
+)
+BOTH_DIRECTIONS = ForwardTrace(
+    source=("▁Ja", "</s>"),
+    inputs=("<s>", "▁I", "▁am"),
+    output=("▁I", "▁am", "</s>"),
+    encoder_cell="gru",
+    decoder_cell="gru",
+    encoder=(
+        LayerStates("layer 1 →", torch.full((2, 4), 0.1)),
+        LayerStates("layer 1 ←", torch.full((2, 4), 0.5)),
+    ),
+    decoder=(LayerStates("layer 1", torch.ones(3, 8)),),
+    initial=torch.zeros(8),
+    attention=torch.full((3, 2), 0.5),
+    probabilities=torch.tensor([0.25, 0.5, 0.75]),
+    contexts=torch.tensor([[7.0, 8.0]]).expand(3, 2),
+    readers=frozenset({"state", "output"}),
 )
 
 
@@ -89,9 +109,67 @@ def test_encoder_decoder_shows_probabilities_attention_and_states(run: seqloom.R
         assert f"p {probability:.2f}" in shown
     for weight in trace.attention.flatten().tolist():
         assert f"{weight:.2f}" in shown
-    assert f"{abs(trace.encoder[0].states[0, 0].item()):.2f}" in {
-        text.removeprefix("-") for text in shown
-    }
+    for layer, arrow in zip(trace.encoder, "→←", strict=True):
+        assert f"{arrow} {format_entry(layer.states[0, 0].item())}" in shown
+    assert format_entry(trace.decoder[0].states[0, 0].item()) in shown
+    assert trace.contexts is not None
+    assert format_entry(trace.contexts[0, 0].item()) in shown
+
+
+def test_encoder_decoder_draws_both_directions_of_the_encoder() -> None:
+    shown = texts(viz.draw_encoder_decoder(BOTH_DIRECTIONS))
+    assert "→ 0.10" in shown
+    assert "← 0.50" in shown
+    assert "encoder: GRU, layer 1, both directions" in shown
+    one = replace(BOTH_DIRECTIONS, encoder=(LayerStates("layer 1", torch.full((2, 4), 0.1)),))
+    assert "→ 0.10" not in texts(viz.draw_encoder_decoder(one))
+    arrows = [
+        viz.draw_encoder_decoder(trace).count('class="edge-head"')
+        for trace in (BOTH_DIRECTIONS, one)
+    ]
+    assert arrows[0] == arrows[1] + 1  # between two source tokens: one arrow per direction
+
+
+def test_encoder_decoder_draws_contexts_and_what_is_computed_from_them() -> None:
+    def arrows(*readers: ContextReader) -> int:
+        figure = viz.draw_encoder_decoder(replace(BOTH_DIRECTIONS, readers=frozenset(readers)))
+        return figure.count('class="head"')
+
+    shown = texts(viz.draw_encoder_decoder(BOTH_DIRECTIONS))
+    assert {"c₁", "c₂", "c₃", "7.00", "8.00"} <= {*shown}
+    steps = len(BOTH_DIRECTIONS.output)
+    assert arrows("state") == arrows("output") == arrows() + steps
+    assert arrows("next state") == arrows() + steps - 1  # the last step has no next one
+    assert arrows("state", "output") == arrows() + 2 * steps
+
+
+@pytest.mark.slow
+def test_forward_trace_has_the_contexts_of_attention(run: seqloom.Run) -> None:
+    trace = trace_forward(run, "abc", "cb")
+    assert trace.contexts is not None
+    assert len(trace.contexts) == len(trace.output)
+    for step, context in enumerate(trace.contexts, start=1):
+        torch.testing.assert_close(
+            context, explain(run, "abc", step, target="cb").find("context").values
+        )
+
+
+@pytest.mark.parametrize(
+    ("query_is_previous_state", "uses", "readers"),
+    [
+        (True, {"input", "readout"}, {"state", "output"}),
+        (False, {"input", "readout"}, {"next state", "output"}),
+        (False, {"readout"}, {"output"}),
+        (True, {"state"}, {"state"}),
+        (False, {"state"}, {"output", "next state"}),
+        (False, {"layer"}, {"output"}),
+        (True, set(), set()),
+    ],
+)
+def test_forward_trace_says_what_is_computed_from_the_context(
+    query_is_previous_state: bool, uses: set[ContextUse], readers: set[str]
+) -> None:
+    assert _context_readers(frozenset(uses), query_is_previous_state) == readers
 
 
 def test_encoder_decoder_rejects_a_language_model() -> None:

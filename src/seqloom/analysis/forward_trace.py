@@ -1,6 +1,7 @@
 """Hidden states, attention weights and probabilities of a recurrent model for one sentence."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,10 +11,14 @@ from seqloom.analysis.forward_record import RecordedAttention, RecordedLayer, re
 from seqloom.analysis.gradients import training_batch
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import ConfigError
-from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
+from seqloom.models.recurrent import ContextUse, RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
 from seqloom.runs.run import Run
 from seqloom.text.vocabulary import SPECIAL_TOKENS, START
+
+ContextReader = Literal["state", "next state", "output"]
+"""A vector of the decoder that is computed from the attention context c_t of step t: the state s_t,
+the state s_{t+1}, or the output of step t."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class ForwardTrace:
     initial:       (D,) hidden vector of the lowest decoder layer before the first step
     attention:     (T, S) attention weights of each step, averaged over heads; None without attention
     probabilities: (T,) probability of each output token, given the tokens before it
+    contexts:      (T, C) attention context of each step; None without attention
+    readers:       what the lowest decoder layer and the output compute from the context
     """
 
     source: tuple[str, ...]
@@ -54,6 +61,8 @@ class ForwardTrace:
     initial: Tensor
     attention: Tensor | None
     probabilities: Tensor
+    contexts: Tensor | None = None
+    readers: frozenset[ContextReader] = frozenset()
 
 
 def trace_forward(
@@ -66,9 +75,12 @@ def trace_forward(
     decoding: options of the search. Default: the options of the run.
     """
     encoder_cell, decoder_cell = _cells(run.name, run.model)
+    decoder = run.model.decoder
+    assert isinstance(decoder, RecurrentDecoder)
     output = decode_output(run, text, target, decoding)
     record = record_forward(run.model, training_batch(run, [text], [output]))
     assert record.initial is not None, "a recurrent decoder has an initial state"
+    attention = record.attention[0] if record.attention else None
     return ForwardTrace(
         source=output.source_pieces,
         inputs=(SPECIAL_TOKENS[START], *output.pieces[:-1]),
@@ -78,8 +90,10 @@ def trace_forward(
         encoder=tuple(map(_layer_states, record.encoder)),
         decoder=tuple(map(_layer_states, record.decoder)),
         initial=record.initial[0, 0, : record.decoder[0].width].detach(),
-        attention=_attention_weights(record.attention[0]) if record.attention else None,
+        attention=None if attention is None else _attention_weights(attention),
         probabilities=(-record.losses[0]).exp().detach(),
+        contexts=None if attention is None else _contexts(attention),
+        readers=_context_readers(decoder.context_uses, decoder.query_is_previous_state),
     )
 
 
@@ -112,3 +126,27 @@ def _layer_states(layer: RecordedLayer) -> LayerStates:
 def _attention_weights(attention: RecordedAttention) -> Tensor:
     """Return the weights (T, S), averaged over heads."""
     return torch.stack([trace.weights[0].mean(0)[0] for trace in attention.steps]).detach()
+
+
+def _contexts(attention: RecordedAttention) -> Tensor:
+    """Return the context of each step: (T, C)"""
+    return torch.cat([trace.context[0] for trace in attention.steps]).detach()
+
+
+def _context_readers(
+    uses: frozenset[ContextUse], query_is_previous_state: bool
+) -> frozenset[ContextReader]:
+    """Return what is computed from the context. See `RecurrentDecoder` for both parameters."""
+    readers: set[ContextReader] = set()
+    if uses & {"readout", "layer"}:
+        readers.add("output")
+    if query_is_previous_state:
+        if uses & {"input", "state"}:
+            readers.add("state")
+        return frozenset(readers)
+    if "input" in uses:
+        readers.add("next state")
+    if "state" in uses:
+        # The context replaces the new state, which the output and the next step read.
+        readers |= {"output", "next state"}
+    return frozenset(readers)

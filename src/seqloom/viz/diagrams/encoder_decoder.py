@@ -1,7 +1,10 @@
 """Draw an encoder and a decoder unrolled over a sentence, with the numbers of a real run."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from seqloom.analysis.explain.formulas import indexed
-from seqloom.analysis.forward_trace import ForwardTrace
+from seqloom.analysis.forward_trace import ForwardTrace, LayerStates
 from seqloom.core.errors import ConfigError
 from seqloom.viz.diagrams.svg import (
     LINE_HEIGHT,
@@ -17,15 +20,22 @@ from seqloom.viz.diagrams.unrolled_rnn import CELL_NAMES
 _GAP = 18
 _ROW_GAP = 26
 _CELL_HEIGHT = 22
+_LANE = 14
+"""Width of the space beside a decoder input, for the arrow from the context to the state."""
 _BOTTLENECK = 70
 """Width of the gap between encoder and decoder, which the initial state crosses."""
+_ARROWS = ("→", "←")
 
 
 def draw_encoder_decoder(trace: ForwardTrace) -> Svg:
-    """Draw hidden vectors, initial state, attention weights and output probabilities.
+    """Draw hidden vectors, initial state, attention weights, contexts and output probabilities.
 
-    The encoder is on the left, the decoder on the right. If the model has attention, a matrix above
-    the encoder shows the weights: its columns are the source tokens, its rows the decoder steps.
+    The encoder is on the left, the decoder on the right. Boxes show the first numbers of a vector. If
+    the encoder reads in both directions, its boxes show the hidden vectors of both.
+
+    If the model has attention, a matrix below the encoder shows the weights: its columns are the
+    source tokens, its rows the decoder steps. A line leads from each row to the context of this step,
+    and arrows lead from the context to the state or the output that is computed from it.
     """
     if trace.encoder_cell is None:
         raise ConfigError(
@@ -36,55 +46,38 @@ def draw_encoder_decoder(trace: ForwardTrace) -> Svg:
         [token_label(piece) for piece in pieces]
         for pieces in (trace.source, trace.inputs, trace.output)
     )
-    width = max(64.0, widest([*sources, *inputs, *outputs]) + 16)
-    pitch = width + _GAP
-    state_rows = [trace.encoder[0].states.tolist(), trace.decoder[0].states.tolist()]
-    lines = 1 + len(format_vector_start(state_rows[0][0]))
-    matrix_height = 0.0 if trace.attention is None else _CELL_HEIGHT * (len(outputs) + 1.5)
-    row_label = 0.0 if trace.attention is None else widest(outputs) + 16
-    state_top = 40 + max(matrix_height, box_height(2) + _ROW_GAP)
-    state_bottom = state_top + box_height(lines)
-    token_top = state_bottom + _ROW_GAP
+    directions = _lowest_layer(trace.encoder)
+    encoder_boxes = _encoder_boxes(directions)
+    decoder_boxes = _vector_boxes("s", trace.decoder[0].states.tolist())
+    lane = _LANE if trace.readers & {"state", "next state"} else 0.0
+    layout = _Layout.of(
+        columns=(len(sources), len(inputs)),
+        box_width=max(64.0, widest([*sources, *inputs, *outputs]) + 16 + lane),
+        label_width=0.0 if trace.attention is None else widest(outputs) + 16,
+        state_lines=max(len(encoder_boxes[0]), len(decoder_boxes[0])),
+    )
     drawing = Drawing(_title(trace), _description(sources, outputs, trace))
-    encoder_left = row_label
-    decoder_left = encoder_left + pitch * len(sources) - _GAP + _BOTTLENECK
-    for left, labels, states, symbol in (
-        (encoder_left, sources, state_rows[0], "h"),
-        (decoder_left, inputs, state_rows[1], "s"),
+    _draw_states(drawing, layout, layout.encoder_left, sources, encoder_boxes, 0.0)
+    _draw_states(drawing, layout, layout.decoder_left, inputs, decoder_boxes, lane)
+    _draw_recurrence(drawing, layout, layout.encoder_left, len(sources), _arrows(directions))
+    _draw_recurrence(drawing, layout, layout.decoder_left, len(inputs), "→")
+    _draw_initial_state(drawing, layout)
+    _draw_outputs(drawing, layout, outputs, trace.probabilities.tolist())
+    below = layout.token_bottom
+    if trace.attention is not None and trace.contexts is not None:
+        contexts = _vector_boxes("c", trace.contexts.tolist(), count=2)
+        below = _draw_contexts(drawing, layout, contexts, trace)
+        below = _draw_weights(drawing, layout, trace.attention.tolist(), outputs, below)
+    below += 20
+    encoder_name = directions[0].name if len(directions) == 1 else "layer 1, both directions"
+    for left, side, cell, name in (
+        (layout.encoder_left, "encoder", trace.encoder_cell, encoder_name),
+        (layout.decoder_left, "decoder", trace.decoder_cell, trace.decoder[0].name),
     ):
-        for number, label in enumerate(labels):
-            x = left + pitch * number
-            content = [indexed(symbol, number + 1), *format_vector_start(states[number])]
-            drawing.box(x, state_top, width, content, "state")
-            drawing.box(x, token_top, width, [label])
-            drawing.arrow((x + width / 2, token_top), (x + width / 2, state_bottom))
-            if number:
-                middle = (state_top + state_bottom) / 2
-                drawing.arrow((x - _GAP, middle), (x, middle), strong=True)
-    _draw_initial_state(drawing, decoder_left, (state_top + state_bottom) / 2)
-    for number, (label, probability) in enumerate(
-        zip(outputs, trace.probabilities.tolist(), strict=True)
-    ):
-        x = decoder_left + pitch * number
-        bottom = drawing.box(
-            x,
-            state_top - _ROW_GAP - box_height(2),
-            width,
-            [label, f"p {probability:.2f}"],
-            "result",
-        )
-        drawing.arrow((x + width / 2, state_top), (x + width / 2, bottom))
-    if trace.attention is not None:
-        _draw_attention(drawing, trace.attention.tolist(), outputs, encoder_left, pitch, width)
-    below = token_top + box_height(1) + 20
-    for left, side, cell, layer in (
-        (encoder_left, "encoder", trace.encoder_cell, trace.encoder[0]),
-        (decoder_left, "decoder", trace.decoder_cell, trace.decoder[0]),
-    ):
-        drawing.text(left, below, f"{side}: {CELL_NAMES[cell]}, {layer.name}", "start", "soft")
+        drawing.text(left, below, f"{side}: {CELL_NAMES[cell]}, {name}", "start", "soft")
     if trace.attention is None:
         drawing.text(
-            encoder_left,
+            layout.encoder_left,
             below + LINE_HEIGHT,
             f"s₀ contains all information about the source: {len(trace.initial)} numbers.",
             "start",
@@ -93,29 +86,193 @@ def draw_encoder_decoder(trace: ForwardTrace) -> Svg:
     return drawing.render()
 
 
-def _draw_initial_state(drawing: Drawing, decoder_left: float, middle: float) -> None:
-    """Draw the arrow from the last encoder state to the first decoder state."""
-    drawing.arrow(
-        (decoder_left - _BOTTLENECK, middle), (decoder_left, middle), strong=True, width=3
-    )
-    drawing.text(decoder_left - _BOTTLENECK / 2, middle - 14, "s₀", css_class="bold")
+@dataclass(frozen=True)
+class _Layout:
+    """Positions of rows and columns in pixels.
+
+    width:        width of a box
+    encoder_left: left edge of the first source token
+    decoder_left: left edge of the first decoder input
+    state_top:    upper edge of the hidden vectors
+    state_bottom: lower edge of the hidden vectors
+    """
+
+    width: float
+    encoder_left: float
+    encoder_right: float
+    decoder_left: float
+    output_top: float
+    state_top: float
+    state_bottom: float
+
+    @classmethod
+    def of(
+        cls, columns: tuple[int, int], box_width: float, label_width: float, state_lines: int
+    ) -> "_Layout":
+        """Compute the positions.
+
+        columns:     number of source tokens, number of decoder inputs
+        label_width: width of the labels to the left of the attention weights
+        """
+        encoder_right = label_width + (box_width + _GAP) * columns[0] - _GAP
+        state_top = 40 + box_height(2) + _ROW_GAP
+        return cls(
+            width=box_width,
+            encoder_left=label_width,
+            encoder_right=encoder_right,
+            decoder_left=encoder_right + _BOTTLENECK,
+            output_top=40,
+            state_top=state_top,
+            state_bottom=state_top + box_height(state_lines),
+        )
+
+    @property
+    def pitch(self) -> float:
+        """Distance from one column to the next."""
+        return self.width + _GAP
+
+    @property
+    def state_middle(self) -> float:
+        return (self.state_top + self.state_bottom) / 2
+
+    @property
+    def token_top(self) -> float:
+        return self.state_bottom + _ROW_GAP
+
+    @property
+    def token_bottom(self) -> float:
+        return self.token_top + box_height(1)
 
 
-def _draw_attention(
+def _lowest_layer(layers: Sequence[LayerStates]) -> Sequence[LayerStates]:
+    """Return the lowest layer: one element, or two if it reads in both directions."""
+    return layers[:2] if layers[0].name.endswith(_ARROWS) else layers[:1]
+
+
+def _arrows(directions: Sequence[LayerStates]) -> str:
+    return "→" if len(directions) == 1 else "".join(_ARROWS)
+
+
+def _encoder_boxes(directions: Sequence[LayerStates]) -> list[list[str]]:
+    """Return the lines of each encoder box: the name, then the hidden vector of each direction."""
+    if len(directions) == 1:
+        return _vector_boxes("h", directions[0].states.tolist())
+    boxes = []
+    both = zip(*(layer.states.tolist() for layer in directions), strict=True)
+    for number, vectors in enumerate(both, start=1):
+        lines = [indexed("h", number)]
+        for arrow, vector in zip(_ARROWS, vectors, strict=True):
+            first, *others = format_vector_start(vector, 2)
+            lines += [f"{arrow} {first}", *others]
+        boxes.append(lines)
+    return boxes
+
+
+def _vector_boxes(symbol: str, vectors: list[list[float]], count: int = 3) -> list[list[str]]:
+    """Return the lines of each box: the name of the vector and its first numbers."""
+    return [
+        [indexed(symbol, number), *format_vector_start(vector, count)]
+        for number, vector in enumerate(vectors, start=1)
+    ]
+
+
+def _draw_states(
     drawing: Drawing,
-    weights: list[list[float]],
-    outputs: list[str],
+    layout: _Layout,
     left: float,
-    pitch: float,
-    width: float,
+    tokens: list[str],
+    boxes: list[list[str]],
+    lane: float,
 ) -> None:
-    top = 34.0
-    drawing.text(left, top, "attention weights α of each output token", "start", "soft")
+    """Draw tokens and, above them, hidden vectors. `lane` is the free space beside each token."""
+    height = layout.state_bottom - layout.state_top
+    for number, (token, lines) in enumerate(zip(tokens, boxes, strict=True)):
+        x = left + layout.pitch * number
+        centre = x + (lane + layout.width) / 2
+        drawing.box(x, layout.state_top, layout.width, lines, "state", height)
+        drawing.box(x + lane, layout.token_top, layout.width - lane, [token])
+        drawing.arrow((centre, layout.token_top), (centre, layout.state_bottom))
+
+
+def _draw_recurrence(
+    drawing: Drawing, layout: _Layout, left: float, columns: int, arrows: str
+) -> None:
+    """Draw the arrows from each hidden vector to the next, and to the previous one for "→←"."""
+    shift = 10 * (len(arrows) - 1)
+    for number in range(1, columns):
+        x = left + layout.pitch * number
+        middle = layout.state_middle
+        drawing.arrow((x - _GAP, middle - shift), (x, middle - shift), strong=True)
+        if "←" in arrows:
+            drawing.arrow((x, middle + shift), (x - _GAP, middle + shift), strong=True)
+
+
+def _draw_initial_state(drawing: Drawing, layout: _Layout) -> None:
+    """Draw the arrow from the last encoder state to the first decoder state."""
+    middle = layout.state_middle
+    drawing.arrow(
+        (layout.encoder_right, middle), (layout.decoder_left, middle), strong=True, width=3
+    )
+    drawing.text(layout.decoder_left - _BOTTLENECK / 2, middle - 14, "s₀", css_class="bold")
+
+
+def _draw_outputs(
+    drawing: Drawing, layout: _Layout, outputs: list[str], probabilities: list[float]
+) -> None:
+    for number, (label, probability) in enumerate(zip(outputs, probabilities, strict=True)):
+        x = layout.decoder_left + layout.pitch * number
+        lines = [label, f"p {probability:.2f}"]
+        bottom = drawing.box(x, layout.output_top, layout.width, lines, "result")
+        drawing.arrow((x + layout.width / 2, layout.state_top), (x + layout.width / 2, bottom))
+
+
+def _draw_contexts(
+    drawing: Drawing, layout: _Layout, contexts: list[list[str]], trace: ForwardTrace
+) -> float:
+    """Draw the contexts below the decoder inputs, with arrows to what is computed from them.
+
+    Return the lower edge of the boxes.
+    """
+    top = layout.token_bottom + _ROW_GAP
+    bottom = top
+    output_middle = layout.output_top + box_height(2) / 2
+    for number, lines in enumerate(contexts):
+        x = layout.decoder_left + layout.pitch * number
+        right = x + layout.width
+        bottom = drawing.box(x, top, layout.width, lines)
+        if "state" in trace.readers:
+            drawing.arrow((x + _LANE / 2, top), (x + _LANE / 2, layout.state_bottom))
+        if "next state" in trace.readers and number + 1 < len(contexts):
+            turn, lane = top - _ROW_GAP / 2, x + layout.pitch + _LANE / 2
+            start = (right - _LANE / 2, top)
+            drawing.arrow(start, (start[0], turn), (lane, turn), (lane, layout.state_bottom))
+        if "output" in trace.readers:
+            start, gap = (right, top + LINE_HEIGHT), right + _GAP / 2
+            drawing.arrow(start, (gap, start[1]), (gap, output_middle), (right, output_middle))
+    return bottom
+
+
+def _draw_weights(
+    drawing: Drawing, layout: _Layout, weights: list[list[float]], outputs: list[str], top: float
+) -> float:
+    """Draw the attention weights below the encoder, and a line from each row to its context.
+
+    top: lower edge of the contexts
+    Return the lower edge of the matrix.
+    """
+    caption = "attention weights α: one row for each output token"
+    drawing.text(layout.encoder_left, top - LINE_HEIGHT / 2, caption, "start", "soft")
+    first = top + 12
     for row, (label, row_weights) in enumerate(zip(outputs, weights, strict=True)):
-        y = top + 12 + _CELL_HEIGHT * row
-        drawing.text(left - 8, y + _CELL_HEIGHT / 2, label, "end")
+        y = first + _CELL_HEIGHT * row
+        middle = y + _CELL_HEIGHT / 2 - 1
+        drawing.text(layout.encoder_left - 8, middle, label, "end")
         for column, weight in enumerate(row_weights):
-            drawing.shaded_cell(left + pitch * column, y, width, _CELL_HEIGHT - 2, weight)
+            x = layout.encoder_left + layout.pitch * column
+            drawing.shaded_cell(x, y, layout.width, _CELL_HEIGHT - 2, weight)
+        centre = layout.decoder_left + layout.pitch * row + layout.width / 2
+        drawing.arrow((layout.encoder_right, middle), (centre, middle), (centre, top))
+    return first + _CELL_HEIGHT * len(outputs)
 
 
 def _title(trace: ForwardTrace) -> str:
