@@ -47,8 +47,10 @@ Written by `python -m bench.transfer OUT --data FOLDER --runs RUNS` and `--write
 small corpus together with bundled Tatoeba sentences (data.temperature = {temperature}; {pieces:,} pieces). For Yoruba these are
 80,000 pairs in German, English and French; parent and small corpus are used in both directions, with language tags. For IWSLT
 they are 40,000 German-English pairs, tokenised and in lower case like the corpus. *Child* is the parent, fine-tuned on the small corpus alone (`seqloom train --from`).
-Yoruba gains less than German: no other Yoruba text is bundled, so its words are learned from the small corpus
-alone, and the bundled sentences are much shorter than those of MENYO-20k.
+Yoruba gains less than German. A likely reason, not tested: no other Yoruba text is bundled, so its words are learned from the
+small corpus alone, and the bundled sentences are much shorter than those of MENYO-20k. The Yoruba parents of seeds 2 and 3 were
+trained twice with the same settings: the rows of en→yo for *parent* (seeds 2 and 3) and *child* (seed 3) use the second training,
+all other rows the first one.
 Test split, beam 5; mean ± standard deviation over the seeds. Trained on {machine}, seqloom {seqloom}, torch {torch}, with
 `--set training.compile=false`.
 """
