@@ -5,8 +5,9 @@ the word y_t that attends most to the source phrase. The search runs again, with
 the phrase as its forced prefix. This repeats until the output contains every phrase as often as
 required. A phrase that occurs too often is excluded after its last required occurrence.
 
-A model without attention does not show which word to replace. In this case the phrase is put in
-front of each word in turn, greedy search completes the output, and the most probable result decides.
+A model without attention does not show which word to replace. In this case the phrase is tried in
+front of each word of y. Greedy search completes each of these outputs, and the most probable one
+gives the position of the phrase.
 
 Every search supports forced prefixes, so this works with all of them. An output that contains its
 phrases already is not changed.
