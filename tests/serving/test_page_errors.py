@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from browsing import Visitor, visit
 from server_process import KEY, start_server
@@ -30,6 +30,9 @@ def test_api_key_prompt_and_unreachable_server(
 ) -> None:
     server = start_server([runs["reverser"]], "--keys", str(keys))
     context, visitor = visit(browser, server)
+    held: list[Route] = []
+    # The first request for the lab has no key and is answered after the right key was entered.
+    visitor.page.route("**/api/lab", lambda route: held.append(route), times=1)
     page = visitor.load("#/translate?text=abcd")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("API key required")
@@ -38,6 +41,8 @@ def test_api_key_prompt_and_unreachable_server(
     expect(dialog).to_contain_text("The server does not accept this key")
     page.get_by_label("Key", exact=True).fill(KEY)
     page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    held[0].continue_()
     expect(page.locator(".translation-output .word").first).to_be_visible()
     assert server.stop() == 0
     page.get_by_label("Source text").fill("dcba")

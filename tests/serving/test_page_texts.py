@@ -82,6 +82,7 @@ def test_source_language_limits_the_target_languages(visitor: Visitor) -> None:
     page = visitor.open("#/translate?run=polyglot&text=big")
     source, target = page.get_by_label("Source language"), page.get_by_label("Target language")
     expect(target.locator("option")).to_have_text(["German", "French"])
+    visitor.settle()
     with page.expect_request("**/api/translate") as request:
         source.select_option("de")
     body = body_of(request.value)

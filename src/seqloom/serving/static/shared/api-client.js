@@ -25,18 +25,18 @@ async function errorFrom(response) {
   return new ApiError(message, response.status, content.kind ?? "unknown");
 }
 
-function headers(type) {
-  const key = sessionStorage.getItem(STORED_KEY);
+function headers(key, type) {
   return { ...(type && { "Content-Type": type }), ...(key && { Authorization: `Bearer ${key}` }) };
 }
 
 const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
 async function send(path, body, { signal, type = "application/json" } = {}, attempt = 0) {
+  const key = sessionStorage.getItem(STORED_KEY);
   const raw = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
   const options = raw === undefined
-    ? { headers: headers(), signal }
-    : { method: "POST", headers: headers(type), body: raw, signal };
+    ? { headers: headers(key), signal }
+    : { method: "POST", headers: headers(key, type), body: raw, signal };
   let response;
   try {
     response = await fetch(path.slice(1), options); // relative, because a proxy may add a path
@@ -46,7 +46,8 @@ async function send(path, body, { signal, type = "application/json" } = {}, atte
   }
   if (response.ok) return response;
   if (response.status === 401 || response.status === 403) {
-    await promptForKey(response.status === 403);
+    // Another request may have asked for the key while this one was under way: use the new key first.
+    if (sessionStorage.getItem(STORED_KEY) === key) await promptForKey(response.status === 403);
     return send(path, body, { signal, type }, attempt);
   }
   const error = await errorFrom(response);
