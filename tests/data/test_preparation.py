@@ -244,6 +244,8 @@ def test_invalid_lines_of_all_shards_are_listed_with_their_line_numbers(
         assert list(write.call_args.args[2]) == [], "the shards of the failed build are reused"
     assert report.dropped[INVALID_LINE] == 3
     assert report.read == report.kept + 3
+    with pytest.raises(DataError, match="3 lines cannot be used"):
+        build_corpus(request)  # although the corpus without these lines is cached now
 
 
 def _build_until(request: CorpusRequest, stop: Callable[[], None]) -> None:

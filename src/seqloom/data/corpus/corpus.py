@@ -145,7 +145,14 @@ def build_corpus(request: CorpusRequest, progress: ProgressCallback = ignore_pro
     def report_damage(files: Sequence[str]) -> None:
         progress(damage_note(files))
 
-    return Corpus(resumable_folder(KIND, request.digest(), fill, report_waiting, report_damage))
+    folder = resumable_folder(KIND, request.digest(), fill, report_waiting, report_damage)
+    corpus = Corpus(folder)
+    if request.data.invalid_lines == "error" and INVALID_LINE in corpus.report.dropped:
+        # The cached corpus was built with data.invalid_lines = "skip". Reading the split again raises
+        # the error that names its invalid lines.
+        for _ in read_split(request.data, request.split):
+            pass
+    return corpus
 
 
 def corpus_folder(request: CorpusRequest) -> Path:
