@@ -54,7 +54,7 @@ def test_columns_are_selected_by_name_and_examples_name_their_first_line(tmp_pat
         ("source,target,source\n", r":1: there are 2 columns 'source'; rename all but one"),
         ("source,target\na,b\nc\n", r":3: there are 2 columns, but .* one field, .* 'c'"),
         ("source,target\na,b,c\n", r":2: there are 2 columns, but this record has 3 fields"),
-        ("source,target\na,b\n\n", r":3: is a blank line; remove blank lines"),
+        ("source,target\na,b\n\n", r":3: the line is blank; remove blank lines"),
         ('source,target\na,b\n"c,d\n', r":3: the quotes are not valid CSV \(unexpected end"),
         (
             'source,target\n"a"b,c\n',

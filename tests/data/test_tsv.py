@@ -30,7 +30,7 @@ def test_error_names_the_missing_column_and_the_line(tmp_path: Path) -> None:
         list(
             read_corpus(TsvConfig(path="tsv", target_column=2), str(tmp_path), "train", "data.dev")
         )
-    with pytest.raises(DataError, match=r"blank:2: is a blank line, which has no second column"):
+    with pytest.raises(DataError, match=r"blank:2: the line is blank and has no second column"):
         list(read_corpus(TsvConfig(path="blank"), str(tmp_path), "train", "data.dev"))
     with pytest.raises(DataError, match=r"no 12th column"):
         list(

@@ -78,7 +78,7 @@ def _column_indices(config: CsvConfig, names: list[str], where: str, table: str)
 
 def _wrong_field_count(where: str, fields: list[str], names: list[str]) -> InvalidLine:
     if not fields:
-        return InvalidLine(where, "is a blank line", "remove blank lines")
+        return InvalidLine(where, "the line is blank", "remove blank lines")
     count = "one field" if len(fields) == 1 else f"{len(fields)} fields"
     return InvalidLine(
         where,
@@ -126,7 +126,7 @@ def _missing_column(where: str, columns: list[str], missing: int, table: str) ->
     ordinal = _ORDINALS[missing] if missing < len(_ORDINALS) else f"{missing + 1}th"
     if not line.strip():
         return InvalidLine(
-            where, f"is a blank line, which has no {ordinal} column", "remove blank lines"
+            where, f"the line is blank and has no {ordinal} column", "remove blank lines"
         )
     count = "only one column" if len(columns) == 1 else f"only {len(columns)} columns"
     return InvalidLine(
