@@ -120,6 +120,27 @@ def step(name: str, folder: Path, workers: int, part_mib: int) -> dict[str, Any]
     }
 
 
+def first_step(folder: Path) -> dict[str, Any]:
+    """Start a training. Return the seconds from the end of the imports until the first step has its
+    batches and begins to compute."""
+    from seqloom.data.recipe import load_recipe
+    from seqloom.training import loop
+
+    begins: list[float] = []
+    compute = loop.split_on_out_of_memory
+
+    def record_step(*arguments: Any) -> Any:
+        begins.append(time.perf_counter())
+        return compute(*arguments)
+
+    loop.split_on_out_of_memory = record_step
+    started = time.perf_counter()
+    config = load_recipe(folder / "recipe.toml", ["training.steps=1"]).config
+    with tempfile.TemporaryDirectory() as run:
+        loop.train(config, Path(run) / "run")
+    return {"wall": round(begins[0] - started, 2)}
+
+
 def measure(name: str, folder: Path, part_mib: int, workers: int = 1) -> dict[str, Any]:
     """Run one measurement in a new process."""
     command = [sys.executable, "-m", "bench.prepare", "--step", name, "--folder", str(folder)]
@@ -168,7 +189,9 @@ def measure_size(
                 "prepared": round(prepared / pairs, 1),
             },
         )
-        yield "second start", measure("corpus", folder, part_mib)
+        yield "second start, corpus", measure("corpus", folder, part_mib)
+        measure("training", folder, part_mib)  # prepares the dev split
+        yield "second start, first step", measure("training", folder, part_mib)
 
 
 def main() -> None:
@@ -180,6 +203,9 @@ def main() -> None:
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.step == "training":
+        print(json.dumps(first_step(options.folder)))
+        return
     if options.step:
         print(json.dumps(step(options.step, options.folder, options.workers[0], options.part_mib)))
         return
