@@ -20,6 +20,7 @@ from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -133,10 +134,12 @@ def first_step(folder: Path) -> dict[str, Any]:
         begins.append(time.perf_counter())
         return compute(*arguments)
 
-    loop.split_on_out_of_memory = record_step
     started = time.perf_counter()
     config = load_recipe(folder / "recipe.toml", ["training.steps=1"]).config
-    with tempfile.TemporaryDirectory() as run:
+    with (
+        tempfile.TemporaryDirectory() as run,
+        patch.object(loop, "split_on_out_of_memory", record_step),
+    ):
         loop.train(config, Path(run) / "run")
     return {"wall": round(begins[0] - started, 2)}
 
