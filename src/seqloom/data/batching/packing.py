@@ -18,6 +18,8 @@ from seqloom.data.corpus.dataset import Dataset, IntArray
 from seqloom.data.corpus.token_store import TokenRows
 from seqloom.text.vocabulary import END, PAD, START
 
+_Pair = tuple[int, int, int]
+
 
 class TokenGrid:
     """Assigns each text a row and a column in a (B, T) tensor. The tensor holds either the sources
@@ -78,9 +80,9 @@ def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
 
 
-OPEN_ROWS = 16
-"""Maximum number of rows that are open, that is, to which pairs can still be added. A higher
-maximum reduces padding but slows down planning."""
+PAIRS_AT_ONCE = 16_384
+"""Number of pairs that `fill_rows` divides into rows at once. They are consecutive in the random order
+of the epoch. With more pairs, there is slightly less padding."""
 MIN_ROW_LENGTH = 64
 """Minimum row length in tokens. Attention kernels work on blocks of about this size, so shorter
 rows would not be faster."""
@@ -144,7 +146,11 @@ class PackedLayout:
         batches: list[IntArray] = []
         for length in np.unique(row_lengths).tolist():
             pairs = shuffled[row_lengths == length]
-            rows = fill_rows(pairs, sources[pairs], targets[pairs], length)
+            rows: list[list[int]] = []
+            for start in range(0, len(pairs), PAIRS_AT_ONCE):
+                block = pairs[start : start + PAIRS_AT_ONCE]
+                filled = fill_rows(block, sources[block], targets[block], length)
+                rows += [filled[index] for index in generator.permutation(len(filled))]
             batches += _join_rows(rows, self.budget // length)
         return [batches[index] for index in generator.permutation(len(batches))]
 
@@ -184,38 +190,50 @@ class PackedLayout:
 
 def fill_rows(
     pairs: IntArray, sources: IntArray, targets: IntArray, length: int
-) -> Iterator[list[int]]:
-    """Divide pairs into rows. Yield, for each row, the indices of its pairs.
+) -> list[list[int]]:
+    """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
-    Each pair goes into the oldest open row with enough free tokens on both sides (first fit). If
-    no open row has enough, a new row is opened. If OPEN_ROWS rows are already open, the oldest row
-    is closed first.
+    A row takes the longest remaining pair that fits into its free tokens, until none fits. The
+    length of a pair is that of its longer side. Of pairs of equal length, the row takes one whose
+    longer side is the side on which the row has more free tokens. The first rows contain the longest
+    pairs, so the caller has to shuffle the rows.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END
     length:           number of tokens in a row
     """
-    free: list[list[int]] = []  # free [source tokens, target tokens] in each open row
+    # By length of the pair: the remaining pairs with a longer source or equal sides, and those
+    # with a longer target. A pair is (index, source length, target length).
+    remaining: list[tuple[list[_Pair], list[_Pair]]] = [([], []) for _ in range(length + 1)]
+    for pair in zip(pairs.tolist(), sources.tolist(), targets.tolist(), strict=True):
+        _, source, target = pair
+        remaining[max(source, target)][target > source].append(pair)
+    longest = length
     rows: list[list[int]] = []
-    for pair, source, target in zip(
-        pairs.tolist(), sources.tolist(), targets.tolist(), strict=True
-    ):
-        for row, capacity in zip(rows, free, strict=True):
-            if capacity[0] >= source and capacity[1] >= target:
-                capacity[0] -= source
-                capacity[1] -= target
-                row.append(pair)
-                break
-        else:
-            if len(free) == OPEN_ROWS:
-                del free[0]
-                yield rows.pop(0)
-            free.append([length - source, length - target])
-            rows.append([pair])
-    yield from rows
+    while True:
+        while longest and not any(remaining[longest]):
+            longest -= 1
+        if not longest:
+            return rows
+        row: list[int] = []
+        free_source = free_target = length
+        size = longest
+        while size:
+            first, second = remaining[size]
+            if free_target > free_source:
+                first, second = second, first
+            if not first and not second:
+                size -= 1
+                continue
+            index, source, target = (first or second).pop()
+            row.append(index)
+            free_source -= source
+            free_target -= target
+            size = min(size, free_source, free_target)
+        rows.append(row)
 
 
-def _join_rows(rows: Iterator[list[int]], rows_per_batch: int) -> list[IntArray]:
+def _join_rows(rows: list[list[int]], rows_per_batch: int) -> list[IntArray]:
     """Group consecutive rows into batches of `rows_per_batch` rows. The last batch can have fewer
     rows. Return, for each batch, one array with the pair indices of all its rows."""
     batches: list[list[int]] = []
