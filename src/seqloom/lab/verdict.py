@@ -22,11 +22,11 @@ from typing import Literal
 State = Literal["confirmed", "refuted", "undecided"]
 MIN_SEEDS = 3
 RULE = (
-    "A statement holds if its number is on the required side of the bound with every seed (at least "
-    "three; some claims need more) and its mean is more than two standard errors away from the bound. It fails if the same "
-    "is true for the other side. A claim is confirmed if all its statements hold, refuted if one "
-    "fails, and undecided otherwise. With three seeds, a random number passes about once in eleven "
-    "times."
+    "Each claim is measured with at least three seeds. A statement holds if its number is on the "
+    "required side of the bound with every seed, and if the mean is more than two standard errors "
+    "away from the bound. It fails if the same is true for the other side. A claim is confirmed if "
+    "all its statements hold, refuted if one fails, and undecided otherwise. With three seeds, a "
+    "random number passes about once in eleven times."
 )
 
 

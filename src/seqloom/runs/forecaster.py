@@ -127,7 +127,7 @@ class Forecaster:
     def window_of(self, path: Path) -> SeriesWindow:
         """Read the last observed rows of a CSV file as a window.
 
-        Observed rows have values in all columns. If the model reads context columns, whose values
+        Observed rows have values in all columns to forecast. If the model reads context columns, whose values
         are known in advance, one more row must follow for each time step to forecast. These rows
         have values only in the context columns.
         """
