@@ -202,7 +202,7 @@ def measure_choice(page: Page, number: int, samples: Samples) -> None:
 
 def measure(run: Path, checkouts: dict[str, Path], starts: int, loads: int) -> dict[str, Samples]:
     """Samples of each checkout. All of them are measured in turn."""
-    samples = {name: {each.name: [] for each in MEASURES} for name in checkouts}
+    samples: dict[str, Samples] = {name: {each.name: [] for each in MEASURES} for name in checkouts}
     names = list(checkouts)
     with sync_playwright() as playwright, ExitStack() as stack:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
