@@ -59,7 +59,9 @@ def hover_over_word(page: Page) -> None:
 
 
 def scroll_to_tree(page: Page) -> None:
-    page.locator(".playback").evaluate("element => element.scrollIntoView()")
+    page.locator(".playback").evaluate(
+        "element => { element.style.scrollMarginTop = '1rem'; element.scrollIntoView(); }"
+    )
 
 
 SCREENSHOTS = (
