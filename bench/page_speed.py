@@ -1,27 +1,33 @@
-"""Measure the response times of the web page in a browser: python -m bench.page_speed RUN
+"""Measure the response times of the web page in a browser: python -m bench.page_speed RUN [--before CHECKOUT]
 
-Measures the time from `seqloom serve` to the first translation on the page, from choosing another
-token to the new output, and from the last typed letter to the translation.
+Measures the time from `seqloom serve` to the first translation on the page, from opening the page to
+its first paint and to its first view, and from an action of the user to the drawn result. With
+`--before`, the page of another checkout of seqloom is measured alternately with the present one.
 """
 
 import argparse
 import json
+import math
 import os
+import shlex
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
+from bench.checkout import PRESENT, add_before_option, commit_of, in_turn
 from bench.machine import describe_environment
 from bench.serving import LISTENING, running_server
 from tools.screenshots import chromium
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results" / "page.json"
+RESULTS = PRESENT / "docs" / "results" / "page.json"
 SENTENCES = (
     "Ich habe ihn gestern gesehen.",
     "Das gefällt mir.",
@@ -34,144 +40,268 @@ SENTENCES = (
 )
 """German, the source language of the demo run."""
 STARTS = 7
-START_MEASURES = ("first_words_seconds", "opening_seconds", "import_torch_seconds")
+LOADS = 20
+FIRST_VIEW = ".view textarea"
 FIRST_WORDS, FINAL_WORDS = ".output .words", ".translation-output .word"
 """Selectors of the streamed words, and of the final translation with probabilities."""
-RECORD_PAINT_TIMES = """
-window.painted = {};
-new MutationObserver(() => {
-  for (const selector of [".output .words", ".translation-output .word"]) {
+OTHER_WORDS = ".options button:not([aria-current])"
+"""Selector of the alternatives to a word."""
+CHANGED = ".translation-output .tools button"
+"""Selector of the buttons below a translation that the user has changed."""
+VIEW_RESULTS = {
+    "attention": ".map-scroll svg",
+    "search": ".tree .token",
+    "inside": ".attention-diagram",
+}
+"""Selector of the result of each view. The selectors of this file are also those of earlier versions."""
+RECORD_PAINT_TIMES = f"""
+window.painted = {{}};
+new MutationObserver(() => {{
+  for (const selector of {json.dumps([FIRST_VIEW, FIRST_WORDS, FINAL_WORDS])}) {{
     if (selector in painted || !document.querySelector(selector)) continue;
     painted[selector] = null;
     // The element is on the screen one frame after the one in which it is drawn.
-    requestAnimationFrame(() => requestAnimationFrame((now) => {
-      painted[selector] = (performance.timeOrigin + now) / 1000;
-    }));
-  }
-}).observe(document, { childList: true, subtree: true });
+    requestAnimationFrame(() => requestAnimationFrame((now) => {{
+      painted[selector] = performance.timeOrigin + now;
+    }}));
+  }}
+}}).observe(document, {{ childList: true, subtree: true }});
+new PerformanceObserver((list) => {{
+  for (const {{ name, startTime }} of list.getEntries()) painted[name] = performance.timeOrigin + startTime;
+}}).observe({{ type: "paint", buffered: true }});
 """
 """Records in the browser when an element is first on the screen. Polling from outside would add about
 a third of a second."""
-TIME_CHOICE = """() => new Promise((resolve) => {
-  const group = document.querySelector("[aria-label=Translation]");
+TIME_ACTION = """(element, [text, selector]) => new Promise((resolve, reject) => {
   const started = performance.now();
-  new MutationObserver((_, observer) => {
+  const observer = new MutationObserver(() => {
+    if (!document.querySelector(selector)) return;
     observer.disconnect();
-    requestAnimationFrame(() => resolve(performance.now() - started));
-  }).observe(group, { childList: true, subtree: true });
-  document.querySelector(".options button:not([aria-current])").click();
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - started)));
+  });
+  observer.observe(document, { childList: true, subtree: true });
+  setTimeout(() => reject(new Error(`${selector} did not appear within 30 seconds`)), 30000);
+  if (text === null) element.click();
+  else {
+    element.value = text;
+    element.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  }
 })"""
-"""Clicks on the most probable alternative. Resolves to the milliseconds until the new output is drawn."""
+"""Clicks on an element, or enters a text into it. Resolves to the milliseconds until an element that
+matches the selector is on the screen."""
 
 
-def measure_start(browser: Browser, run: Path) -> list[float]:
-    """Seconds from the command to the first words of a translation, and to the final translation.
+@dataclass(frozen=True)
+class PageMeasure:
+    """A row of the report.
 
-    Opens the page as soon as the server listens.
+    name: key in the results
+    begin, end: events between which the time passes
+    target: largest median that the project aims at
     """
-    started = time.time()
-    with running_server(run, log_line=LISTENING) as port:
-        page = browser.new_page()
-        page.add_init_script(RECORD_PAINT_TIMES)
-        page.goto(f"http://127.0.0.1:{port}/")
-        painted = [
-            page.wait_for_function(
-                "selector => window.painted[selector]", arg=selector
-            ).json_value()
-            for selector in (FIRST_WORDS, FINAL_WORDS)
-        ]
-        page.close()
-    return [seconds - started for seconds in painted]
+
+    name: str
+    begin: str
+    end: str
+    target: str = ""
 
 
-def measure_import() -> float:
-    """Seconds to import torch, a lower bound for the start of the server."""
-    started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    return time.perf_counter() - started
+IMPORT_TORCH = PageMeasure(
+    "import_torch", '`python -c "import torch"`', "exit, measured alternately with the starts"
+)
+MEASURES = (
+    PageMeasure("start_first_words", "`seqloom serve`", "first words of a translation", "5 s"),
+    PageMeasure("start_final", "`seqloom serve`", "final translation with probabilities"),
+    IMPORT_TORCH,
+    PageMeasure("first_paint", "opening the page, empty browser cache", "first contentful paint"),
+    PageMeasure("first_view", "opening the page, empty browser cache", "first view with its controls"),
+    PageMeasure("typing", "last typed letter", "translation, including a pause of 160 ms"),
+    PageMeasure("alternatives", "click on a word", "list of alternatives"),
+    PageMeasure("choice", "choice of an alternative", "new output", "300 ms"),
+    PageMeasure("attention", "switch to the view Attention", "attention map"),
+    PageMeasure("search", "switch to the view Beam search", "search tree"),
+    PageMeasure("inside", "switch to the view Decoder step", "diagram of the step"),
+)  # fmt: skip
+Samples = dict[str, list[float]]
+"""Milliseconds of each measurement, by the names of the measures."""
 
 
-def measure_typing(page: Page, sentence: str) -> float:
-    """Milliseconds from the last letter to the final translation, including the pause of 160 ms."""
-    page.get_by_label("Source text").fill("")
-    page.wait_for_selector(".examples")
-    started = time.perf_counter()
-    page.get_by_label("Source text").fill(sentence)
-    page.wait_for_selector(FINAL_WORDS)
-    return 1000 * (time.perf_counter() - started)
+@contextmanager
+def opened_page(browser: Browser, port: int) -> Iterator[Page]:
+    """Open the page in a new browser context, whose cache is empty."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.add_init_script(RECORD_PAINT_TIMES)
+    page.goto(f"http://127.0.0.1:{port}/")
+    yield page
+    context.close()
 
 
-def measure_choice(page: Page, word: int) -> float:
-    """Milliseconds from choosing another token for a word to the new output."""
-    page.locator(FINAL_WORDS).nth(word).click()
-    page.wait_for_selector(".options button")
-    milliseconds: float = page.evaluate(TIME_CHOICE)
-    page.get_by_role("button", name="Reset to the model’s output").click()
-    page.wait_for_selector(".forced", state="detached")
+def wait_painted(page: Page, name: str) -> float:
+    """Wait until an element is on the screen. Returns its time in milliseconds since 1970."""
+    milliseconds: float = page.wait_for_function(
+        "name => window.painted[name]", arg=name
+    ).json_value()
     return milliseconds
 
 
-def summarise(values: list[float]) -> dict[str, float]:
-    ordered = sorted(values)
-    return {
-        "p50": round(statistics.median(ordered), 1),
-        "p95": round(ordered[int(0.95 * (len(ordered) - 1))], 1),
-        "count": len(ordered),
-    }
+def measure_start(browser: Browser, run: Path, checkout: Path, samples: Samples) -> None:
+    """Time from the command to the translations. Opens the page as soon as the server listens."""
+    started = 1000 * time.time()
+    with (
+        running_server(run, log_line=LISTENING, checkout=checkout) as port,
+        opened_page(browser, port) as page,
+    ):
+        samples["start_first_words"].append(wait_painted(page, FIRST_WORDS) - started)
+        samples["start_final"].append(wait_painted(page, FINAL_WORDS) - started)
 
 
-def measure(run: Path) -> dict[str, Any]:
-    with sync_playwright() as playwright:
+def measure_import(samples: Samples) -> None:
+    """Time to import torch, a lower bound for the start of the server."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    samples[IMPORT_TORCH.name].append(1000 * (time.perf_counter() - started))
+
+
+def measure_opening(browser: Browser, port: int, samples: Samples) -> None:
+    """Time from opening the page of a server that has loaded its runs to the first view."""
+    with opened_page(browser, port) as page:
+        opened = page.evaluate("performance.timeOrigin")
+        samples["first_view"].append(wait_painted(page, FIRST_VIEW) - opened)
+        samples["first_paint"].append(wait_painted(page, "first-contentful-paint") - opened)
+
+
+def time_action(element: Locator, selector: str, text: str | None = None) -> float:
+    milliseconds: float = element.evaluate(TIME_ACTION, [text, selector])
+    return milliseconds
+
+
+def measure_sentence(page: Page, sentence: str, samples: Samples) -> None:
+    """Type a sentence, replace words of its translation, and show it in the other views."""
+    page.bring_to_front()
+    source = page.get_by_label("Source text")
+    source.fill("")
+    page.wait_for_selector(".examples")
+    samples["typing"].append(time_action(source, FINAL_WORDS, sentence))
+    for number in range(min(3, page.locator(FINAL_WORDS).count())):
+        measure_choice(page, number, samples)
+    for view, selector in VIEW_RESULTS.items():
+        samples[view].append(time_action(page.locator(f"#views [data-view={view}]"), selector))
+    page.locator("#views [data-view=translate]").click()
+    page.wait_for_selector(FINAL_WORDS)
+
+
+def measure_choice(page: Page, number: int, samples: Samples) -> None:
+    """Open the alternatives of a word, choose the most probable other one, and reset the output."""
+    word = page.locator(FINAL_WORDS).nth(number)
+    samples["alternatives"].append(time_action(word, OTHER_WORDS))
+    samples["choice"].append(time_action(page.locator(OTHER_WORDS).first, CHANGED))
+    page.get_by_role("button", name="Reset to the model’s output").click()
+    page.wait_for_selector(CHANGED, state="detached")
+
+
+def measure(run: Path, checkouts: dict[str, Path], starts: int, loads: int) -> dict[str, Samples]:
+    """Samples of each checkout. All of them are measured in turn."""
+    samples: dict[str, Samples] = {name: {each.name: [] for each in MEASURES} for name in checkouts}
+    names = list(checkouts)
+    with sync_playwright() as playwright, ExitStack() as stack:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        starts = [(*measure_start(browser, run), measure_import()) for _ in range(STARTS)]
-        typing_times, choice_times = [], []
-        with running_server(run) as port:
-            page = browser.new_page()
-            page.goto(f"http://127.0.0.1:{port}/#/translate")
-            for sentence in SENTENCES:
-                typing_times.append(measure_typing(page, sentence))
-                words = page.locator(FINAL_WORDS).count()
-                choice_times += [measure_choice(page, word) for word in range(min(3, words))]
-        browser.close()
+        for number in range(starts):
+            measure_import(samples[names[0]])
+            for name in in_turn(names, number):
+                measure_start(browser, run, checkouts[name], samples[name])
+        ports = {
+            name: stack.enter_context(running_server(run, checkout=checkout))
+            for name, checkout in checkouts.items()
+        }
+        for number in range(loads):
+            for name in in_turn(names, number):
+                measure_opening(browser, ports[name], samples[name])
+        pages = {name: stack.enter_context(opened_page(browser, ports[name])) for name in names}
+        for number, sentence in enumerate(SENTENCES):
+            for name in in_turn(names, number):
+                measure_sentence(pages[name], sentence, samples[name])
+    return samples
+
+
+def summarise(values: list[float]) -> dict[str, float]:
+    """Median and 95th percentile (nearest rank: the maximum of fewer than 20 values)."""
     return {
-        **{
-            name: [round(each, 2) for each in seconds]
-            for name, seconds in zip(START_MEASURES, zip(*starts, strict=True), strict=True)
-        },
-        "typing_ms": summarise(typing_times),
-        "choosing_ms": summarise(choice_times),
+        "p50": round(statistics.median(values), 1),
+        "p95": round(sorted(values)[math.ceil(0.95 * len(values)) - 1], 1),
+        "count": len(values),
     }
+
+
+def format_time(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
+
+
+def format_row(measure: PageMeasure, results: dict[str, Any]) -> str:
+    now = results["now_ms"][measure.name]
+    cells = [measure.begin, measure.end, format_time(now["p50"]), format_time(now["p95"])]
+    if "before_ms" in results:
+        before = results["before_ms"].get(measure.name)
+        cells += (
+            [format_time(before["p50"]), format_time(before["p95"]), f"{now['p50'] / before['p50']:.2f}"]
+            if before
+            else [""] * 3
+        )  # fmt: skip
+    return f"| {' | '.join([*cells, measure.target])} |"
 
 
 def render_table(results: dict[str, Any]) -> str:
     """Return the results as Markdown."""
-    facts = results["about"]
-    typing, choice = (results[key] for key in ("typing_ms", "choosing_ms"))
-    first, final, torch_import = (results[key] for key in START_MEASURES)
+    facts, titles, align = results["about"], ["median", "p95"], ["---:"] * 2
+    if "before_ms" in results:
+        titles += ["median before", "p95 before", "ratio of medians"]
+        align += ["---:"] * 3
+        compared = (
+            f" Before: commit {results['before_commit']}, measured alternately on the same run."
+        )
+    else:
+        compared = ""
+    rows = "\n".join(format_row(each, results) for each in MEASURES)
     return f"""# Response times of the web page
 
 Written by `{facts["command"]}` ({facts["date"]}) in a browser: {facts["machine"]}, torch {facts["torch"]}; load
-average before the measurement: {results["load_before"]}. Run: {results["run"]}.
+average before the measurement: {results["load_before"]}. Run: {results["run"]}.{compared}
 
-| from | to | median | 95th percentile, or maximum of {len(first)} starts | target |
-|---|---|---:|---:|---:|
-| `seqloom serve` | first words of a translation on the page | {statistics.median(first):.1f} s | {max(first):.1f} s | 5 s |
-| `seqloom serve` | final translation with probabilities and alternatives | {statistics.median(final):.1f} s | {max(final):.1f} s | |
-| `python -c "import torch"` | exit, measured alternately with the starts | {statistics.median(torch_import):.1f} s | {max(torch_import):.1f} s | |
-| choice of another token | new output | {choice["p50"]:.0f} ms | {choice["p95"]:.0f} ms | 300 ms |
-| last typed letter | translation, including a pause of 160 ms | {typing["p50"]:.0f} ms | {typing["p95"]:.0f} ms | |
+| from | to | {" | ".join(titles)} | target |
+|---|---|{"|".join(align)}|---:|
+{rows}
+
+A start is measured {results["now_ms"]["start_final"]["count"]} times, the opening of the page {results["now_ms"]["first_paint"]["count"]} times, an action
+{results["now_ms"]["typing"]["count"]} to {results["now_ms"]["choice"]["count"]} times. p95 is the maximum where there are fewer than 20 measurements.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
-    run = parser.parse_args().run
+    parser.add_argument("--starts", type=int, default=STARTS, help="number of starts of the server")
+    parser.add_argument("--loads", type=int, default=LOADS, help="number of times the page opens")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    add_before_option(parser)
+    given = parser.parse_args()
     load = round(os.getloadavg()[0], 1)
-    facts = {**describe_environment(0), "command": f"python -m bench.page_speed {run}"}
-    results = {**measure(run), "run": run.name, "load_before": load, "about": facts}
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    RESULTS.with_suffix(".md").write_text(render_table(results), encoding="utf-8")
+    checkouts = {"now": PRESENT} | ({"before": given.before} if given.before else {})
+    samples = measure(given.run, checkouts, given.starts, given.loads)
+    results = {
+        **{
+            f"{name}_ms": {key: summarise(values) for key, values in each.items() if values}
+            for name, each in samples.items()
+        },
+        **({"before_commit": commit_of(given.before)} if given.before else {}),
+        "run": given.run.name,
+        "load_before": load,
+        "about": {
+            **describe_environment(0),
+            "command": shlex.join(["python", "-m", "bench.page_speed", *sys.argv[1:]]),
+        },
+    }
+    given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    given.out.with_suffix(".md").write_text(render_table(results), encoding="utf-8")
     print(render_table(results))
 
 

@@ -1,30 +1,33 @@
-"""Latency and throughput of the HTTP service: python -m bench.serving RUN
+"""Latency and throughput of the HTTP service: python -m bench.serving RUN [--before CHECKOUT]
 
-Two servers of one run are measured side by side: one merges requests into batches, the other
-processes one request at a time. Their clients alternate, so that other load on the machine affects
-both.
+Servers of one run are measured side by side: one merges requests into batches, one processes one
+request at a time, and with `--before` one is the server of another checkout of seqloom. Their clients
+alternate, so that other load on the machine affects all of them.
 """
 
 import argparse
 import json
 import os
 import re
+import shlex
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from bench.checkout import PRESENT, add_before_option, commit_of, in_turn
 from bench.machine import describe_environment
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results" / "serving.json"
+RESULTS = PRESENT / "docs" / "results" / "serving.json"
+MERGED, SINGLE, BEFORE = ("merged", "one at a time", "before")
+"""Names of the servers: the present one, with and without merging, and the one of another checkout."""
 ONE_AT_A_TIME = ("--limit", "in_flight=1", "--limit", "queue_seconds=600")
 TRIES = 15
 """Measurements per text, direct and over HTTP. The fastest one counts."""
@@ -55,30 +58,31 @@ class ServerProcess:
 
 
 @contextmanager
-def running_server(run: Path, *options: str, log_line: str = READY) -> Iterator[int]:
+def running_server(
+    run: Path, *options: str, log_line: str = READY, checkout: Path = PRESENT
+) -> Iterator[int]:
     """Start a server of a run, wait for a log line, and yield the port."""
-    with server_process(run, *options, log_line=log_line) as server:
+    with server_process(run, *options, log_line=log_line, checkout=checkout) as server:
         yield server.port
 
 
 @contextmanager
-def server_process(run: Path, *options: str, log_line: str = READY) -> Iterator[ServerProcess]:
-    """Start a server of a run and wait for a log line."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "serve", str(run), "--port", "0", *options],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    try:
-        for line in process.stderr:
-            if match := re.match(log_line, line):
-                yield ServerProcess(int(match[1]), process.pid)
-                return
-        raise SystemExit(f"{run}: the server did not start")
-    finally:
-        process.terminate()
-        process.wait()
+def server_process(
+    run: Path, *options: str, log_line: str = READY, checkout: Path = PRESENT
+) -> Iterator[ServerProcess]:
+    """Start a server of a run with the code of a checkout, and wait for a log line."""
+    command = [sys.executable, "-c", PROGRAM, "serve", str(run), "--port", "0", *options]
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        try:
+            for line in process.stderr:
+                if match := re.match(log_line, line):
+                    yield ServerProcess(int(match[1]), process.pid)
+                    return
+            raise SystemExit(f"{run}: the server did not start")
+        finally:
+            process.terminate()
 
 
 class Client:
@@ -153,7 +157,64 @@ def measure_startup(run: Path, text: str) -> float:
         return time.perf_counter() - start
 
 
-def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, Any]:
+@dataclass
+class LoadFigures:
+    """Figures of one server under the load of all clients.
+
+    rates: requests per second of each round
+    seconds: duration of each request
+    translations: of all rounds
+    """
+
+    rates: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    translations: list[str] = field(default_factory=list)
+
+    def percentiles(self) -> tuple[float, float]:
+        """p50 and p95 of the requests, in milliseconds."""
+        p50, p95 = statistics.median(self.seconds), statistics.quantiles(self.seconds, n=20)[-1]
+        return 1000 * p50, 1000 * p95
+
+
+def measure_load(
+    ports: dict[str, int], rounds: list[list[str]], clients: int
+) -> dict[str, LoadFigures]:
+    """Figures of each server. In each round, all servers translate the same texts in turn."""
+    figures = {name: LoadFigures() for name in ports}
+    for number, texts in enumerate(rounds):
+        for name in in_turn(list(ports), number):
+            server = figures[name]
+            rate, outputs = measure_throughput(ports[name], texts, clients, server.seconds)
+            server.rates.append(rate)
+            server.translations += outputs
+    return figures
+
+
+def ratios_of(rates: list[float], others: list[float]) -> list[float]:
+    return [rate / other for rate, other in zip(rates, others, strict=True)]
+
+
+def compare_with_before(figures: dict[str, LoadFigures], commit: str) -> dict[str, Any]:
+    """Figures of the server of the other checkout, and the ratio of the present one to it."""
+    now, before = figures[MERGED], figures[BEFORE]
+    ratios = ratios_of(now.rates, before.rates)
+    p50, p95 = before.percentiles()
+    return {
+        "commit": commit,
+        "requests_a_second": before.rates,
+        "p50_ms": p50,
+        "p95_ms": p95,
+        "throughput_ratio": ratios,
+        "throughput_ratio_median": statistics.median(ratios),
+        "different_translations": sum(
+            new != old for new, old in zip(now.translations, before.translations, strict=True)
+        ),
+    }
+
+
+def measure(
+    folder: Path, clients: int, rounds: int, count: int, before: Path | None = None
+) -> dict[str, Any]:
     import seqloom
     from seqloom.data.readers.splits import read_split
     from seqloom.serving.server.loading import reserve_event_loop_core
@@ -162,38 +223,35 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
     run = seqloom.load(folder)
     sentences = dict.fromkeys(example.source for example in read_split(run.config.data, "test"))
     texts = list(sentences)[: count * rounds + 60]
-    warm_up, timed = texts[:20], texts[20:60]
+    warm_up, timed, loaded = texts[:20], texts[20:60], texts[60:]
     startup_seconds = [measure_startup(folder, warm_up[0]) for _ in range(3)]
-    rates: dict[str, list[float]] = {"merged": [], "one at a time": []}
-    times: list[float] = []
-    with (
-        running_server(folder) as merging_port,
-        running_server(folder, *ONE_AT_A_TIME) as single_port,
-    ):
-        for port in (merging_port, single_port):
+    with ExitStack() as servers:
+        ports = {
+            MERGED: servers.enter_context(running_server(folder)),
+            SINGLE: servers.enter_context(running_server(folder, *ONE_AT_A_TIME)),
+        }
+        if before is not None:
+            ports[BEFORE] = servers.enter_context(running_server(folder, checkout=before))
+        for port in ports.values():
             measure_throughput(port, warm_up, 4)
-        direct, over_http = measure_latency(run, merging_port, [*warm_up, *timed])
+        direct, over_http = measure_latency(run, ports[MERGED], [*warm_up, *timed])
         direct, over_http = direct[len(warm_up) :], over_http[len(warm_up) :]
-        for number in range(rounds):
-            batch = texts[60 + number * count : 60 + (number + 1) * count]
-            merged_rate, merged = measure_throughput(merging_port, batch, clients, times)
-            single_rate, single = measure_throughput(single_port, batch, clients)
-            assert merged == single, "merging changed a translation"
-            rates["merged"].append(merged_rate)
-            rates["one at a time"].append(single_rate)
-    ratios = [
-        merged_rate / single_rate
-        for merged_rate, single_rate in zip(rates["merged"], rates["one at a time"], strict=True)
-    ]
+        batches = [loaded[number * count : (number + 1) * count] for number in range(rounds)]
+        figures = measure_load(ports, batches, clients)
+    merged, single = figures[MERGED], figures[SINGLE]
+    assert merged.translations == single.translations, "merging changed a translation"
+    ratios = ratios_of(merged.rates, single.rates)
+    merged_p50, merged_p95 = merged.percentiles()
     return {
         "run": folder.name,
         "clients": clients,
-        "requests": count * rounds,
-        "requests_a_second": rates,
+        "requests": sum(len(batch) for batch in batches),
+        "requests_a_second": {MERGED: merged.rates, SINGLE: single.rates},
         "times_faster": ratios,
         "times_faster_median": statistics.median(ratios),
-        "merged_p50_ms": 1000 * statistics.median(times),
-        "merged_p95_ms": 1000 * statistics.quantiles(times, n=20)[-1],
+        "merged_p50_ms": merged_p50,
+        "merged_p95_ms": merged_p95,
+        **({"before": compare_with_before(figures, commit_of(before))} if before else {}),
         "direct_p50_ms": statistics.median(direct),
         "over_http_p50_ms": statistics.median(over_http),
         "overhead_p50_ms": statistics.median(
@@ -201,8 +259,29 @@ def measure(folder: Path, clients: int, rounds: int, count: int) -> dict[str, An
         ),
         "first_answer_seconds": startup_seconds,
         "equal_answers": True,
-        "about": {**describe_environment(0), "command": f"python -m bench.serving {folder}"},
+        "about": {
+            **describe_environment(0),
+            "command": shlex.join(["python", "-m", "bench.serving", *sys.argv[1:]]),
+        },
     }
+
+
+def format_comparison(results: dict[str, Any]) -> str:
+    """The comparison with the other checkout as Markdown. Empty if there is none."""
+    if "before" not in results:
+        return ""
+    before, requests = results["before"], results["requests"]
+    now_rate = statistics.median(results["requests_a_second"][MERGED])
+    p50, p95 = results["merged_p50_ms"], results["merged_p95_ms"]
+    return f"""
+| {results["clients"]} clients, merged into batches | requests per second | p50 | p95 | p95 / p50 |
+|---|---:|---:|---:|---:|
+| commit {before["commit"]} | {statistics.median(before["requests_a_second"]):.1f} | {before["p50_ms"]:.0f} ms | {before["p95_ms"]:.0f} ms | {before["p95_ms"] / before["p50_ms"]:.2f} |
+| present version | {now_rate:.1f} | {p50:.0f} ms | {p95:.0f} ms | {p95 / p50:.2f} |
+| **ratio**, median of {len(before["throughput_ratio"])} alternating rounds | **{before["throughput_ratio_median"]:.2f}** | {p50 / before["p50_ms"]:.2f} | {p95 / before["p95_ms"]:.2f} | |
+
+Both versions served the same run. {before["different_translations"]} of {requests} translations differ between them.
+"""
 
 
 def format_report(results: dict[str, Any]) -> str:
@@ -219,13 +298,13 @@ event loop has one core. Run: {results["run"]}, with the beam of its recipe.
 
 | {results["clients"]} clients, {results["requests"]} requests of one sentence | requests per second |
 |---|---:|
-| one request at a time | {rates["one at a time"]:.1f} |
-| merged into batches | {rates["merged"]:.1f} |
+| one request at a time | {rates[SINGLE]:.1f} |
+| merged into batches | {rates[MERGED]:.1f} |
 | **speed-up**, median of {len(results["times_faster"])} alternating rounds | **{results["times_faster_median"]:.1f}** |
 
 Both servers returned the same translations. A merged request takes {results["merged_p50_ms"]:.0f} ms (p50) or
 {results["merged_p95_ms"]:.0f} ms (p95, {results["merged_p95_ms"] / results["merged_p50_ms"]:.2f} times p50).
-
+{format_comparison(results)}
 | one client, one sentence, best of {TRIES} tries | milliseconds, p50 |
 |---|---:|
 | in Python | {results["direct_p50_ms"]:.1f} |
@@ -244,10 +323,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=256, help="requests per round")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    results = measure(arguments.run, arguments.clients, arguments.rounds, arguments.requests)
-    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    arguments.out.with_suffix(".md").write_text(format_report(results), encoding="utf-8")
+    add_before_option(parser)
+    given = parser.parse_args()
+    results = measure(given.run, given.clients, given.rounds, given.requests, given.before)
+    given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    given.out.with_suffix(".md").write_text(format_report(results), encoding="utf-8")
     print(format_report(results))
 
 

@@ -58,10 +58,16 @@ def hover_over_word(page: Page) -> None:
     page.locator(".translation-output .word").nth(1).hover()
 
 
+def scroll_to_tree(page: Page) -> None:
+    page.locator(".playback").evaluate(
+        "element => { element.style.scrollMarginTop = '1rem'; element.scrollIntoView(); }"
+    )
+
+
 SCREENSHOTS = (
     Screenshot("page-translate", "translate", {"text": SENTENCE}, ".translation-output .word", open_alternatives, height=720),
-    Screenshot("page-attention", "attention", {"text": SENTENCE}, ".map-scroll svg", height=960),
-    Screenshot("page-search", "search", {"text": SHORT_SENTENCE, "beam": "3"}, ".tree .wins .token", height=940),
+    Screenshot("page-attention", "attention", {"text": SENTENCE}, ".map-scroll svg", height=1060),
+    Screenshot("page-search", "search", {"text": SHORT_SENTENCE, "beam": "3"}, ".tree .wins .token", scroll_to_tree, height=940),
     Screenshot("page-inside", "inside", {"text": SENTENCE, "step": "2"}, ".attention-diagram", dark=True, height=780),
     Screenshot("page-lecture", "inside", {"of": "lecture", "score": "nonlinear"}, ".attention-diagram", height=1150),
     Screenshot("page-lookup", "inside", {"of": "lookup", "gamma": "0.5"}, ".lookup-plot", height=860),

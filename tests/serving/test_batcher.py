@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 import seqloom
 from async_runner import run_async
+from seqloom.analysis.search_inspection import SearchInspection
+from seqloom.config.schema.decoding import BeamConfig
 from seqloom.serving.server.batcher import MAX_JOBS, Batcher, Job, select_batch
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 from server_process import ServerProcess
 
 LETTERS = "abcd"
@@ -50,6 +53,34 @@ def test_merged_requests_get_the_results_of_single_requests(
         ]
         scores = [one.score for one in predictions]
         assert [output["score"] for output in outputs] == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_outputs_that_are_continued_together_equal_the_inspected_search(
+    server: ServerProcess, runs: dict[str, Path]
+) -> None:
+    inspection = SearchInspection.of(seqloom.load(runs["reverser"]), "abcd", BeamConfig(width=3))
+    best = inspection.search(1).outputs[0].tokens
+    begins = [
+        [*best[:step], alternative.token]
+        for step, alternatives in enumerate(inspection.alternatives(best[:3], 4))
+        for alternative in alternatives
+        if alternative.token >= len(SPECIAL_TOKENS) or alternative.token == END
+    ]
+
+    def continue_from(begin: list[int]) -> Any:
+        fields = {"run": "reverser", "text": "abcd", "beam": 3, "begin": begin}
+        return server.post_json("/api/continue", **fields)["output"]
+
+    with ThreadPoolExecutor(8) as pool:
+        outputs = list(pool.map(continue_from, begins))
+    for begin, output in zip(begins, outputs, strict=True):
+        expected = inspection.continue_from(begin)
+        assert output["tokens"][: len(begin)] == begin
+        assert output["tokens"] == list(expected.tokens)
+        assert output["log_probabilities"] == pytest.approx(
+            list(expected.log_probabilities), abs=1e-5
+        )
 
 
 @pytest.mark.slow

@@ -90,6 +90,23 @@ def test_alternatives_keep_the_focus_until_they_close(visitor: Visitor) -> None:
     expect(word).to_be_focused()
 
 
+def test_alternatives_are_inside_a_small_window(visitor: Visitor) -> None:
+    page = visitor.open("#/translate?run=reverser&text=abcd+dcba")
+    size = page.viewport_size
+    assert size is not None
+    page.set_viewport_size({"width": 390, "height": 480})
+    word = page.locator(".translation-output .word").first
+    # Below the word there is room for the first alternative only.
+    word.evaluate("word => { word.scrollIntoView({ block: 'end' }); scrollBy(0, 110); }")
+    word.click()
+    box = page.get_by_role("dialog").bounding_box()
+    page.keyboard.press("Escape")
+    page.set_viewport_size(size)
+    assert box is not None
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 480
+
+
 def test_focus_stays_on_the_selected_step(visitor: Visitor) -> None:
     page = visitor.open("#/inside?run=reverser&text=abcd")
     steps = page.locator(".steps button")

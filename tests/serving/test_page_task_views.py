@@ -146,6 +146,21 @@ def test_labels_of_characters_are_grouped(visitor: Visitor) -> None:
     assert words.nth(1).locator("small").all_inner_texts() == ["U", "l"]
 
 
+TICKS_OF_INTEGERS = """async (ranges) => {
+  const { createScale, tickValues } = await import(`${location.origin}/static/shared/scale.js`);
+  return ranges.flatMap((ends) => tickValues(createScale(ends, { tight: true, whole: true }), 9));
+}"""
+
+
+def test_axes_of_steps_have_integer_ticks(visitor: Visitor) -> None:
+    page = visitor.open("#/train?training=transformer")
+    ticks = page.locator(".figure-chart .x-tick")
+    expect(ticks.first).to_be_visible()
+    assert all(text.isdecimal() for text in ticks.all_text_contents())
+    ranges = [[low, low + length] for low in (0, 1, 160, 12_345) for length in range(30)]
+    assert all(tick == round(tick) for tick in page.evaluate(TICKS_OF_INTEGERS, ranges))
+
+
 def test_training_in_progress_is_followed(visitor: Visitor, runs: dict[str, Path]) -> None:
     event_log = runs["transformer"] / "metrics.jsonl"
     before = event_log.read_bytes()

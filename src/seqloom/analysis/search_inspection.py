@@ -179,7 +179,7 @@ class SearchInspection:
         """
         count = default_n_best(self.decoding) if n_best is None else n_best
         tracer = Tracer()
-        prepared = self._with_prefix(prefix)
+        prepared = self.with_prefix(prefix)
         hypotheses = self._hypotheses(prepared, count, tracer)
         [record] = tracer.traces
         assert replay(record) == hypotheses
@@ -229,7 +229,7 @@ class SearchInspection:
 
         If the last token is END, the output consists of the given tokens only.
         """
-        prepared = self._with_prefix([token for token in prefix if token != END])
+        prepared = self.with_prefix([token for token in prefix if token != END])
         if prefix and prefix[-1] == END:
             normalisation = build_normalisation(self.decoding)
             with torch.inference_mode():
@@ -240,6 +240,10 @@ class SearchInspection:
         else:
             hypothesis = self._hypotheses(prepared, 1)[0]
         return build_prediction(self.run.task, prepared, hypothesis)
+
+    def with_prefix(self, prefix: Sequence[int]) -> ModelInput:
+        """Return the model input for outputs that start with these tokens."""
+        return replace(self.prepared, prefix=tuple(prefix)) if prefix else self.prepared
 
     def parse_token(self, piece: str) -> tuple[int, ...]:
         """Convert user input to tokens. The input is a text, or the display name of one token."""
@@ -270,9 +274,6 @@ class SearchInspection:
         if token < len(SPECIAL_TOKENS):
             return SPECIAL_TOKENS[token]
         return self.run.task.target_tokenizer.pieces([token])[0]
-
-    def _with_prefix(self, prefix: Sequence[int]) -> ModelInput:
-        return replace(self.prepared, prefix=tuple(prefix)) if prefix else self.prepared
 
     def _hypotheses(
         self, prepared: ModelInput, n_best: int, tracer: Tracer | None = None

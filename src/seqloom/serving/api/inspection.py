@@ -1,7 +1,7 @@
 """Routes that show how an output was computed: attention, search, alternatives, explanations.
 
 Each request is about one text. The thread of the run's batcher processes it between the batches of
-other requests.
+other requests, or, if it only continues an output, in a batch with other requests.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from seqloom.analysis.explain.lecture_example import (
 from seqloom.analysis.search_inspection import Alternative, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.nn.attention import Selection
-from seqloom.runs.options import UNSPLIT
+from seqloom.runs.options import UNSPLIT, PredictionOptions
 from seqloom.runs.prediction import Prediction
 from seqloom.runs.run import Run
 from seqloom.serving.api.decoding import choose_decoding
@@ -223,7 +223,17 @@ async def post_continue(request: ContinueRequest, service: ServiceDependency) ->
     context = InspectionContext(service, request)
     _check_tokens(service, context.run, "begin", request.begin)
     inspection = context.search_inspection()
-    prediction = await context.call(lambda: inspection.continue_from(request.begin))
+    if request.begin[-1] == END:
+        prediction = await context.call(lambda: inspection.continue_from(request.begin))
+    else:
+        # The page continues several beginnings at once. They share a batch.
+        async with service.admission.admit():
+            [[prediction]] = await context.loaded.search(
+                [inspection.with_prefix(request.begin)],
+                inspection.decoding,
+                PredictionOptions(attention=False),
+                torch_only=True,
+            )
     return ContinueResponse(run=context.loaded.name, output=Output.from_prediction(prediction))
 
 

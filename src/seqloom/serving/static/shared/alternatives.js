@@ -72,6 +72,7 @@ export function openAlternatives(anchor, { title, options, onText, onClose }) {
   positionBelow(panel, anchor);
   document.addEventListener("pointerdown", closeOutside);
   moveTo(list.querySelector("[aria-current]") ?? list.firstElementChild);
+  panel.scrollIntoView({ block: "nearest" });
   announce(`${options.length} alternatives to ${title}`);
   return { close };
 }

@@ -7,11 +7,13 @@ import { formatNumber, largestMagnitude, MAX_WRITTEN, vectorBox } from "./vector
 const SCORE_RADIUS = 21;
 /** Width of the names and the query on the left; smaller on narrow screens. */
 const LEFT = 210, LEFT_NARROW = 148, NARROW_SCREEN = 832;
+/** Width of a column if the numbers of the keys are written. */
+const WRITTEN_COLUMN = 128, WRITTEN_COLUMN_NARROW = 102;
 /** Vertical positions: bottom of the weights, centre of the scores, top of the keys, baseline of the tokens. */
 const ROWS = { weights: 196, scores: 268, keys: 330, tokens: 396 };
 const WEIGHT_HEIGHT = 96;
 /** The context is drawn at most this far to the right, so that it is visible without scrolling. */
-const MAX_CONTEXT_X = 300;
+const MAX_CONTEXT_X = 300, MAX_CONTEXT_X_NARROW = 106;
 
 /** Sources with more tokens are drawn without the tokens that have the smallest weights. */
 export const MAX_DRAWN_TOKENS = 40;
@@ -31,12 +33,13 @@ function withLargestWeights(values, labels) {
 /** values: { query, keys, scores, weights, context }, each with formula and values */
 export function attentionDiagram(allValues, allLabels) {
   const { values: { query, keys, scores, weights, context }, labels } = withLargestWeights(allValues, allLabels);
-  const left = innerWidth > NARROW_SCREEN ? LEFT : LEFT_NARROW;
-  const count = labels.length, column = keys.values[0].length <= MAX_WRITTEN ? 128 : count > 4 ? 67 : 84;
+  const [left, writtenColumn, maxContextX] = innerWidth > NARROW_SCREEN
+    ? [LEFT, WRITTEN_COLUMN, MAX_CONTEXT_X] : [LEFT_NARROW, WRITTEN_COLUMN_NARROW, MAX_CONTEXT_X_NARROW];
+  const count = labels.length, column = keys.values[0].length <= MAX_WRITTEN ? writtenColumn : count > 4 ? 67 : 84;
   const width = left + column * count + 8, height = ROWS.tokens + 18;
   const centre = (index) => left + column * (index + 0.5);
   const svg = makeSvg("svg", { class: "attention-diagram", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(weights, labels) });
-  const contextBox = { x: left + Math.min((column * count) / 2, MAX_CONTEXT_X) - 66, y: 14, width: 132, height: 40 };
+  const contextBox = { x: left + Math.min((column * count) / 2, maxContextX) - 66, y: 14, width: 132, height: 40 };
   const largestWeight = Math.max(...weights.values);
 
   svg.append(vectorBox(context.values, { ...contextBox, magnitude: largestMagnitude(context.values) }));

@@ -20,7 +20,8 @@ export function lineChart(series, { xLabel, yLabel, logX = false, logY = false, 
   const points = series.flatMap((line) => line.points), bands = series.flatMap((line) => line.band ?? []);
   if (!points.length) return make("p", { class: "note" }, "No measurements yet.");
   const ys = [...points.map(([, y]) => y), ...bands.flatMap(([, low, high]) => [low, high])];
-  const yScale = createScale(ys, { log: logY, zero }), xScale = createScale(points.map(([x]) => x), { log: logX, tight: true });
+  const xs = points.map(([x]) => x);
+  const yScale = createScale(ys, { log: logY, zero }), xScale = createScale(xs, { log: logX, tight: true, whole: xs.every(Number.isInteger) });
   const yTicks = tickValues(yScale, 5);
   const left = 28 + 7 * Math.max(...yTicks.map((tick) => formatTick(tick).length));
   const bottom = height - FOOTER;
@@ -32,7 +33,7 @@ export function lineChart(series, { xLabel, yLabel, logX = false, logY = false, 
     svg.append(makeSvg("path", { class: "grid", d: `M${left},${py(tick)}H${width - RIGHT}` }),
       makeSvg("text", { x: left - 8, y: py(tick) + 4, "text-anchor": "end" }, formatTick(tick)));
   }
-  for (const tick of tickValues(xScale, { wide: 9, medium: 6, narrow: 4 }[size])) svg.append(makeSvg("text", { x: px(tick), y: bottom + 18, "text-anchor": "middle" }, formatTick(tick)));
+  for (const tick of tickValues(xScale, { wide: 9, medium: 6, narrow: 4 }[size])) svg.append(makeSvg("text", { class: "x-tick", x: px(tick), y: bottom + 18, "text-anchor": "middle" }, formatTick(tick)));
   svg.append(
     makeSvg("text", { x: (left + width - RIGHT) / 2, y: height - 4, "text-anchor": "middle" }, xLabel),
     makeSvg("text", { class: "axis", x: 10, y: (TOP + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 10 ${(TOP + bottom) / 2})` }, yLabel));
@@ -73,7 +74,7 @@ function withCursor(svg, series, { px, py, left, bottom, xLabel, width }) {
     cursor.append(makeSvg("path", { d: `M${px(x)},${TOP}V${bottom}` }));
     const points = series.map((line) => nearestPoint(line.points, x));
     points.forEach((point, number) => point && cursor.append(makeSvg("circle", { class: `dot s${number % 6}`, cx: px(point[0]), cy: py(point[1]), r: 4.5 })));
-    values.replaceChildren(`${xLabel} ${formatTick(x)}`, ...legend(series, points.map((point) => (point ? formatTick(point[1]) : "–"))));
+    values.replaceChildren(`${xLabel} ${Number.isInteger(x) ? x.toLocaleString("en") : formatTick(x)}`, ...legend(series, points.map((point) => (point ? formatTick(point[1]) : "–"))));
   }
   const figure = make("figure", { class: "figure-chart", tabindex: "0" }, values, svg);
   svg.addEventListener("pointermove", (event) => {

@@ -1,17 +1,20 @@
 // Scales and ticks of chart axes.
 
-/** A scale that covers the values. fraction(value) is the position of a value on it, between 0 and 1. */
-export function createScale(values, { log = false, zero = false, tight = false } = {}) {
+/**
+ * A scale that covers the values. fraction(value) is the position of a value on it, between 0 and 1.
+ * whole: the values are integers, and so are the ticks
+ */
+export function createScale(values, { log = false, zero = false, tight = false, whole = false } = {}) {
   const usable = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
   let low = Math.min(...usable), high = Math.max(...usable);
   if (zero && !log) [low, high] = [Math.min(0, low), Math.max(0, high)];
-  if (low === high) [low, high] = log ? [low / 2, high * 2] : [low - 0.5, high + 0.5];
+  if (low === high) [low, high] = log ? [low / 2, high * 2] : [low < 0 ? low - 0.5 : Math.max(0, low - 0.5), high + 0.5];
   if (!tight && !log) {
     const step = roundStep((high - low) / 5);
     [low, high] = [Math.floor(low / step + 1e-9) * step, Math.ceil(high / step - 1e-9) * step];
   }
   const transform = log ? Math.log : (value) => value;
-  return { low, high, log, fraction: (value) => (transform(value) - transform(low)) / (transform(high) - transform(low)) };
+  return { low, high, log, whole, fraction: (value) => (transform(value) - transform(low)) / (transform(high) - transform(low)) };
 }
 
 /** The smallest of 1, 2 or 5 times a power of ten that is at least `step`. */
@@ -21,9 +24,9 @@ function roundStep(step) {
 }
 
 /** About `count` round values on a scale. */
-export function tickValues({ low, high, log }, count) {
+export function tickValues({ low, high, log, whole }, count) {
   if (log) return logTicks(low, high);
-  const step = roundStep((high - low) / count);
+  const step = Math.max(roundStep((high - low) / count), whole ? 1 : 0);
   const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
 }

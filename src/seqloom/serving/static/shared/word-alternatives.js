@@ -3,7 +3,8 @@
 import { request } from "./api-client.js";
 import { END, wordsOf } from "./words.js";
 
-const MAX_ALTERNATIVES = 7;
+/** Browsers send at most six requests to a server at the same time. The server computes those that wait together. */
+const MAX_ALTERNATIVES = 6;
 
 /**
  * Returns the word itself and its alternatives, most probable first. Each has

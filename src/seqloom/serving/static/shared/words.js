@@ -115,6 +115,9 @@ export function wordButton(word, { class: className = "word", on: { click, ...li
   }, word.text);
 }
 
+/** The text of an output for a list or a table, where an empty text would not be visible. */
+export const outputText = (output) => output.text || "(empty output)";
+
 /** The text of an output as nodes: each word replaced by a button, the white space between them kept. */
 export function textWithButtons(text, words, buttons) {
   return buttons.flatMap((button, index) => [text.slice(index ? words[index - 1].end : 0, words[index].begin), button]);
@@ -159,11 +162,13 @@ export function enableArrowKeys(group, signal) {
 
 export function probabilityLegend() {
   return make("p", { class: "legend" },
-    make("span", { class: "word sample", vars: { probability: 0.25 } }, "25 %"),
-    make("span", { class: "word sample", vars: { probability: 1 } }, "100 %"),
-    make("span", {}, "The bar under a word is its probability."),
-    make("span", { class: "word sample uncertain", vars: { probability: LOW_PROBABILITY } }, `below ${100 * LOW_PROBABILITY} %`),
-    make("span", {}, "The model is uncertain."));
+    make("span", {},
+      make("span", { class: "word sample", vars: { probability: 0.25 } }, "25 %"),
+      make("span", { class: "word sample", vars: { probability: 1 } }, "100 %"),
+      "The bar under a word is its probability."),
+    make("span", {},
+      make("span", { class: "word sample uncertain", vars: { probability: LOW_PROBABILITY } }, `below ${100 * LOW_PROBABILITY} %`),
+      "The model is uncertain."));
 }
 
 /** A horizontal bar that shows a probability. */

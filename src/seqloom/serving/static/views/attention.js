@@ -101,7 +101,7 @@ export const attention = {
         textField("Output", settings.output ?? "", (output) => {
           context.update({ output });
           loadLater();
-        }, { placeholder: "the model’s translation, or enter another" }),
+        }, { placeholder: "the model’s translation" }),
         make("div", { class: "toolbar wide" }, segmentedControl("Units", [["words", "Words"], ["pieces", "Subword pieces"]], settings.units ?? "words", (units) => {
           context.update({ units });
           load();

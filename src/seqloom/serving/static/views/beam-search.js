@@ -10,7 +10,7 @@ import { debounce, latestOnly } from "../shared/scheduling.js";
 import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { candidateTable, searchTree } from "../shared/search-tree.js";
-import { displayPiece, formatScore } from "../shared/words.js";
+import { displayPiece, formatScore, outputText } from "../shared/words.js";
 
 const MILLISECONDS_PER_STEP = 900;
 /** Percent. Narrow screens scroll instead of making the tokens smaller than MIN_PHONE_ZOOM. */
@@ -222,7 +222,7 @@ function outputTable(response) {
     make("td", {}, index + 1),
     make("td", {}, formatScore(output.score, 3)),
     make("td", {}, formatScore(output.log_probabilities.reduce((sum, log) => sum + (log ?? -Infinity), 0))),
-    make("td", { dir: "auto" }, output.text, output.finished ? "" : make("span", { class: "note" }, " without END"))));
+    make("td", { dir: "auto" }, outputText(output), output.finished ? "" : make("span", { class: "note" }, " without END"))));
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Outputs" }, make("table", { class: "outputs" },
     make("thead", {}, make("tr", {}, ["", "Score", "log p", "Text"].map((text) => make(text ? "th" : "td", text ? { scope: "col" } : {}, text)))),
     make("tbody", {}, rows)));

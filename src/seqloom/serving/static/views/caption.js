@@ -5,7 +5,7 @@ import { runSelect, sliderField } from "../shared/controls.js";
 import { latestOnly } from "../shared/scheduling.js";
 import { request } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
-import { enableArrowKeys, formatScore, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
+import { enableArrowKeys, formatScore, outputText, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
 
 const IMAGE_SIZE = 420, THUMBNAIL_SIZE = 116;
 const MAX_OUTPUTS = 3;
@@ -61,7 +61,7 @@ export const caption = {
         make("div", { class: "card captioned" }, canvas,
           make("div", {}, group, probabilityLegend(),
             others.length > 0 && make("section", { class: "n-best" }, make("h2", {}, "Other captions"),
-              make("ul", {}, others.map((output) => make("li", {}, output.text, make("span", { class: "percent" }, `log p per token ${formatScore(output.score)}`))))))),
+              make("ul", {}, others.map((output) => make("li", {}, outputText(output), make("span", { class: "percent" }, `log p per token ${formatScore(output.score)}`))))))),
         grid && make("section", { class: "card" }, make("h2", {}, "Attention of each word"),
           make("ul", { class: "word-attention" }, words.map((word) => {
             const small = make("canvas", { width: THUMBNAIL_SIZE, height: THUMBNAIL_SIZE, role: "img", "aria-label": `Attention of “${word.text}”` });

@@ -8,7 +8,7 @@ import { attentionMap } from "../shared/attention-map.js";
 import { runSummary } from "../shared/runs.js";
 import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
-import { displayPiece, enableArrowKeys, formatScore, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
+import { displayPiece, enableArrowKeys, formatScore, outputText, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
 
 const translationRuns = (catalogue) => catalogue.ofKind("translation");
 
@@ -102,7 +102,7 @@ function runColumn({ run, output, milliseconds, attention }, other, signal) {
   const otherWords = new Set(wordsOf(other.output).map((word) => withoutPunctuation(word.text)));
   const words = wordsOf(output);
   const buttons = words.map((word) => wordButton(word, { class: otherWords.has(withoutPunctuation(word.text)) ? "word" : "word differs" }));
-  const group = make("p", { class: "words", dir: "auto", role: "group", "aria-label": `Translation of ${run.name}` }, textWithButtons(output.text, words, buttons));
+  const group = make("p", { class: "words", dir: "auto", role: "group", "aria-label": `Translation of ${run.name}` }, words.length ? textWithButtons(output.text, words, buttons) : outputText(output));
   enableArrowKeys(group, signal);
   const labels = (pieces) => pieces.map((piece) => displayPiece(piece));
   return make("section", { class: "card compared" },
@@ -119,6 +119,6 @@ function probabilityTable(results) {
   return make("section", { class: "card" }, make("h2", {}, "Log-probability of each output"),
     make("table", {},
       make("thead", {}, make("tr", {}, make("td"), results.map((result) => make("th", { scope: "col" }, `log p by ${result.run.name}`)))),
-      make("tbody", {}, results.map((result, row) => make("tr", {}, make("th", { scope: "row", dir: "auto" }, result.output.text),
+      make("tbody", {}, results.map((result, row) => make("tr", {}, make("th", { scope: "row", dir: "auto" }, outputText(result.output)),
         results.map((scorer) => make("td", {}, formatScore(scorer.logProbabilities[row]))))))));
 }

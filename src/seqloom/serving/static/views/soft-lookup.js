@@ -40,7 +40,7 @@ export function renderSoftLookup(body, context) {
     softControls.hidden = method !== "soft";
     gamma.hidden = table.score === "dot";
     result.replaceChildren("Result ", make("b", { "data-result": found.result }, formatNumber(found.result)),
-      ` · gradient with respect to the query ${formatVector(found.queryGradient)}`);
+      " · gradient with respect to the query ", make("span", {}, formatVector(found.queryGradient)));
     drawPlot(plot, table, found);
     numbers.replaceChildren(valueTable(found));
   }

@@ -4,7 +4,7 @@ import { announce, make } from "../shared/dom.js";
 import { button } from "../shared/controls.js";
 import { openAlternatives } from "../shared/alternatives.js";
 import { request } from "../shared/api-client.js";
-import { END, enableArrowKeys, formatPercent, formatScore, pieceSpans, splitWords, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
+import { END, enableArrowKeys, formatPercent, formatScore, outputText, pieceSpans, splitWords, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
 import { findWordAlternatives } from "../shared/word-alternatives.js";
 
 function outputNote({ words, output }) {
@@ -264,7 +264,7 @@ export class TranslationOutput {
     if (!others.length) return "";
     return make("section", { class: "n-best" }, make("h2", {}, "Other translations"),
       make("ul", {}, others.map((output) => make("li", {},
-        make("button", { type: "button", class: "plain", dir: "auto", on: { click: () => this.#replaceOutput(sentence, output, output.tokens.length) } }, output.text),
+        make("button", { type: "button", class: "plain", dir: "auto", on: { click: () => this.#replaceOutput(sentence, output, output.tokens.length) } }, outputText(output)),
         make("span", { class: "percent" }, `log p per token ${formatScore(output.score)}`)))));
   }
 }
