@@ -26,8 +26,15 @@ DATA = {"train": {"kind": "tsv", "path": "pairs.tsv"}}
 
 
 @cache
+def stored_schema() -> dict[str, Any]:
+    stored = files("seqloom").joinpath("recipes", SCHEMA_FILE).read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(stored)
+    return schema
+
+
+@cache
 def validator() -> jsonschema_rs.Draft7Validator:
-    return jsonschema_rs.Draft7Validator(recipe_schema())
+    return jsonschema_rs.Draft7Validator(stored_schema())
 
 
 def errors(recipe: dict[str, Any]) -> list[str]:
@@ -40,8 +47,7 @@ def tables_of(name: str) -> dict[str, Any]:
 
 def test_the_stored_schema_is_current() -> None:
     """`seqloom config --schema > src/seqloom/recipes/recipe.schema.json` writes it."""
-    stored = files("seqloom").joinpath("recipes", SCHEMA_FILE).read_text(encoding="utf-8")
-    assert json.loads(stored) == recipe_schema()
+    assert stored_schema() == recipe_schema()
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -102,34 +108,13 @@ def test_mistyped_keys_and_values_are_rejected(recipe: dict[str, Any]) -> None:
     assert errors(recipe)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "key"),
-    [
-        ({"trainin": {"steps": 5}}, "trainin"),
-        ({"training": {"step": 5}}, "training.step"),
-        ({"data": {"train": {"kind": "tsv", "path": "a", "pth": "b"}}}, "data.train.pth"),
-    ],
-)
-def test_the_schema_and_the_command_line_reject_the_same_key(
-    recipe: dict[str, Any], key: str
-) -> None:
-    """A validator of JSON Schema has words of its own, so only the key is the same."""
-    complete = {"preset": "small", "data": DATA, **recipe}
-    [problem] = validator().iter_errors(complete)
-    with pytest.raises(ConfigError, match=rf"{key}: there is no such setting; did you mean"):
-        load_recipe(complete)
-    name = key.rpartition(".")[2]
-    assert name in str(problem)
-
-
-def test_the_page_states_the_messages_of_a_validator_and_of_the_command_line() -> None:
-    """`jsonschema` and `jsonschema_rs`, which editors with Taplo use, have the same words."""
+def test_the_page_states_the_messages_of_an_editor_and_of_the_command_line() -> None:
+    """Editors with Taplo use the validator `jsonschema_rs`."""
     page = PAGE.read_text(encoding="utf-8")
     recipe = {"preset": "small", "data": DATA, "training": {"step": 500}}
-    [problem] = jsonschema.Draft7Validator(recipe_schema()).iter_errors(recipe)
-    assert [*problem.absolute_path] == ["training"]
+    [problem] = validator().iter_errors(recipe)
+    assert problem.instance_path == ["training", "step"]
     assert f"`{problem.message}`" in page
-    assert [error.message for error in validator().iter_errors(recipe)] == [problem.message]
     message = "training.step: there is no such setting; did you mean 'steps'?"
     with pytest.raises(ConfigError, match=re.escape(message)):
         load_recipe(recipe)
@@ -137,13 +122,13 @@ def test_the_page_states_the_messages_of_a_validator_and_of_the_command_line() -
 
 
 def test_another_validator_accepts_all_bundled_recipes_and_finds_mistyped_keys() -> None:
-    schema = jsonschema.Draft7Validator(recipe_schema())
+    schema = jsonschema.Draft7Validator(stored_schema())
     for name in RECIPES:
         recipe = tables_of(name)
         assert schema.is_valid(recipe), name
         recipe["training"] = {**recipe.get("training", {}), "no_such_key": 1}
         [problem] = schema.iter_errors(recipe)
-        assert "'no_such_key'" in problem.message
+        assert [*problem.absolute_path] == ["training", "no_such_key"]
 
 
 @pytest.mark.parametrize("name", ["demo", "robot", "wikitext2-lstm"])
@@ -164,7 +149,7 @@ def test_a_mistyped_key_is_rejected_in_every_table_of_a_recipe(name: str) -> Non
 
 
 def test_every_setting_has_its_description() -> None:
-    schema = recipe_schema()
+    schema = stored_schema()
     for path, section in all_sections(RunConfig):
         definition = schema if not path else schema["definitions"][section.__name__]
         for name in section.model_fields:

@@ -167,7 +167,7 @@ def _describe_type(section: type[Section], name: str) -> str:
 
 
 def _type_words(schema: dict[str, Any]) -> Iterator[str]:
-    if "$ref" in schema:
+    if "$ref" in schema or schema.get("type") == "object":
         yield "table"
         return
     for part in (*schema.get("anyOf", ()), *schema.get("allOf", ())):

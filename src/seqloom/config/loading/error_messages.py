@@ -16,6 +16,7 @@ from seqloom.config.loading.fields import (
     field_spec,
     format_path,
 )
+from seqloom.config.loading.misspellings import find_misspelt
 from seqloom.config.loading.toml import format_value
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
@@ -51,7 +52,10 @@ EXAMPLES = {
 }
 """An example for each required key. The error message about a missing key shows it."""
 
-_PROBLEMS = {
+NO_SUCH_SETTING = "there is no such setting"
+"""Start of the message about an unknown key."""
+
+PROBLEMS = {
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
     "float_type": "must be a number",
@@ -83,20 +87,32 @@ def closest_match(word: str, candidates: Sequence[str], cutoff: float = 0.6) -> 
 
 def unknown_key_problem(key: UnknownKey) -> str:
     """Describe a key that does not exist, and suggest a similar key or the right table."""
+    return f"{format_path(key.path)}: {explain_unknown_key(key)}"
+
+
+def suggest_key(key: str) -> str:
+    """Return the message about an unknown key that is probably a misspelt `key`."""
+    return f"{NO_SUCH_SETTING}; did you mean '{key}'?"
+
+
+def explain_unknown_key(key: UnknownKey) -> str:
+    """Return the message about an unknown key, without its path."""
     name = str(key.path[-1])
     elsewhere = _paths_elsewhere(name, key.path)
     # If another table has this key, the user has probably put it into the wrong table, not misspelt
     # it. So suggest only a very similar key of this table.
-    match = closest_match(name, key.valid, cutoff=0.8 if elsewhere else 0.6)
-    if elsewhere and match:
-        hint = f"did you mean '{match}', or {' or '.join(elsewhere)}?"
-    elif elsewhere:
-        hint = f"did you mean {' or '.join(elsewhere)}?"
-    elif match:
-        hint = f"did you mean '{match}'?"
-    else:
-        hint = f"the settings here are {', '.join(sorted(key.valid))}"
-    return f"{format_path(key.path)}: there is no such setting; {hint}"
+    if elsewhere:
+        match = closest_match(name, key.valid, cutoff=0.8)
+        here = f"'{match}', or " if match else ""
+        return f"{NO_SUCH_SETTING}; did you mean {here}{' or '.join(elsewhere)}?"
+    if match := _meant_key(name, key.valid):
+        return suggest_key(match)
+    return f"{NO_SUCH_SETTING}; the settings here are {', '.join(sorted(key.valid))}"
+
+
+def _meant_key(name: str, valid: Sequence[str]) -> str | None:
+    """Return the key that the user probably meant by `name`; None if no key is similar."""
+    return find_misspelt(name, valid) or closest_match(name, valid)
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
@@ -121,7 +137,7 @@ def validation_problems(
     error: ValidationError, tables: dict[str, Any], unknown: Sequence[UnknownKey]
 ) -> list[str]:
     """Return one line for each problem that pydantic found in these tables."""
-    typos = {(*key.path[:-1], closest_match(str(key.path[-1]), key.valid) or "") for key in unknown}
+    typos = {(*key.path[:-1], _meant_key(str(key.path[-1]), key.valid) or "") for key in unknown}
     problems = []
     for detail in error.errors(include_url=False):
         path, spec, section = _locate(detail["loc"], tables)
@@ -194,7 +210,7 @@ def _describe(
         # Registered names are looked up only here, because this reads the installed packages.
         names = registered_names("metric") if FORM in spec.choices else []
         return [_invalid_choice(key, given, [*spec.choices, *names])]
-    problem = _PROBLEMS.get(kind, detail["msg"]).format(**context)
+    problem = PROBLEMS.get(kind, detail["msg"]).format(**context)
     return [f"{key or 'the recipe'}: {problem}, not {_format_given(given)}"]
 
 
@@ -220,13 +236,17 @@ def _missing(path: KeyPath, spec: FieldSpec | None) -> str:
     return f"{format_path(path)}: is missing; for example {example}"
 
 
+def must_be(choices: Sequence[str]) -> str:
+    """Return the start of the message about a value that is not one of `choices`."""
+    return "must be " + " or ".join(f"'{choice}'" for choice in choices)
+
+
 def _invalid_choice(key: str, given: Any, choices: Sequence[str]) -> str:
-    allowed = " or ".join(f"'{choice}'" for choice in choices)
     if given is None:
-        return f"{key}: is missing; it must be {allowed}"
+        return f"{key}: is missing; it {must_be(choices)}"
     match = closest_match(given, choices) if isinstance(given, str) else None
     hint = f"; did you mean '{match}'?" if match else ""
-    return f"{key}: must be {allowed}, not {_format_given(given)}{hint}"
+    return f"{key}: {must_be(choices)}, not {_format_given(given)}{hint}"
 
 
 def _format_given(value: Any) -> str:

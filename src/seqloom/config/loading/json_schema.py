@@ -13,6 +13,9 @@ this module adapts it to what a TOML file may contain:
 The schema does not contain the rules that involve several settings. `load_recipe` checks those.
 """
 
+import json
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import BeforeValidator
@@ -20,7 +23,14 @@ from pydantic.fields import FieldInfo
 
 from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.loading.bundled import bundled_presets
-from seqloom.config.loading.fields import all_sections, field_spec
+from seqloom.config.loading.error_messages import PROBLEMS, must_be
+from seqloom.config.loading.fields import FieldSpec, KeyPath, all_sections, field_spec
+from seqloom.config.loading.json_schema_keys import (
+    Schema,
+    ref,
+    reject_unknown_keys,
+    unknown_key_definitions,
+)
 from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.settings_list import describe_field
 from seqloom.config.loading.toml import NONE
@@ -37,19 +47,29 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 EXTENSION_KIND = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
 """Pattern of the kind of an extension, "module:Name"."""
 
-Schema = dict[str, Any]
+ANYTHING = {"additionalProperties": True}
+"""A schema that accepts all values. Tombi warns about tables that do not say that they accept all
+keys, so {} would not be enough."""
+
+TYPE_PROBLEMS = {
+    "integer": "int_type",
+    "number": "float_type",
+    "boolean": "bool_type",
+    "string": "string_type",
+}
+"""Maps a type of JSON Schema to the type of pydantic's error about another value."""
 
 
 def recipe_schema() -> Schema:
     """Return the JSON Schema of a recipe file."""
     generated = RunConfig.model_json_schema(ref_template="#/definitions/{model}")
-    sections = {section.__name__: section for _, section in all_sections(RunConfig)}
-    of_data = {section.__name__ for _, section in all_sections(DataConfig)}
-    definitions = {
-        name: _section_schema(schema, sections[name], keep_required=name in of_data)
-        for name, schema in generated.pop("$defs").items()
+    schemas: Schema = {**generated.pop("$defs"), RunConfig.__name__: generated}
+    sections = {
+        section.__name__: _section_schema(schemas[section.__name__], section)
+        for section in _paths()
     }
-    recipe = _section_schema(generated, RunConfig, keep_required=False)
+    recipe = sections.pop(RunConfig.__name__)
+    keys = [PRESET, *(name for section in _paths() for name in section.model_fields)]
     preset = {
         "description": "Preset that provides the settings which the recipe does not set.",
         "enum": sorted(bundled_presets()),
@@ -58,39 +78,61 @@ def recipe_schema() -> Schema:
         "$schema": DRAFT,
         "title": "seqloom recipe",
         **recipe,
+        **reject_unknown_keys([PRESET, *RunConfig.model_fields], [()]),
         "required": ["data"],
         "properties": {PRESET: preset, **recipe["properties"]},
-        "definitions": definitions,
+        "definitions": {
+            **dict(sorted(sections.items())),
+            **dict(_kinds().values()),
+            **unknown_key_definitions(keys),
+        },
     }
 
 
-def _section_schema(schema: Schema, section: type[Section], keep_required: bool) -> Schema:
+@cache
+def _paths() -> dict[type[Section], list[KeyPath]]:
+    """Return the paths at which a recipe can have each section."""
+    paths: dict[type[Section], list[KeyPath]] = {}
+    for path, section in all_sections(RunConfig):
+        paths.setdefault(section, []).append(path)
+    return paths
+
+
+def _keeps_required(section: type[Section]) -> bool:
+    """True if no preset provides settings of this section."""
+    return any(section is each for _, each in all_sections(DataConfig))
+
+
+def _section_schema(schema: Schema, section: type[Section]) -> Schema:
     """Adapt the schema of a section."""
-    is_extension = issubclass(section, ExtensionConfig)
     result: Schema = {
         "description": " ".join((section.__doc__ or "").split()),
         "type": "object",
-        "additionalProperties": is_extension,
         "properties": {
             name: _property_schema(value, section, name)
             for name, value in schema.get("properties", {}).items()
         },
     }
-    if is_extension:
+    if issubclass(section, ExtensionConfig):
         result["properties"]["kind"]["pattern"] = EXTENSION_KIND
-        result["required"] = ["kind"]
-    elif keep_required and "required" in schema:
+        return {**result, "required": ["kind"]}
+    if _keeps_required(section) and "required" in schema:
         result["required"] = schema["required"]
-    return result
+    return {**result, **reject_unknown_keys([*section.model_fields], _paths()[section])}
 
 
 def _property_schema(schema: Schema, section: type[Section], name: str) -> Schema:
     """Adapt the schema of a setting, and add its description."""
+    field = section.model_fields[name]
     default = _without_null(schema.get("default"))
     accepted = _adapt({key: value for key, value in schema.items() if key != "default"})
-    if FORM in field_spec(section.model_fields[name]).choices:
+    spec = field_spec(field)
+    if FORM in spec.choices:
         accepted = _with_extension_names(accepted)
-    if _accepts_single_item(section.model_fields[name], accepted):
+    accepted |= _value_message(accepted, spec)
+    if spec.sections:
+        accepted = _table_schema(accepted, section, name)
+    elif _accepts_single_item(field, accepted):
         accepted = {"anyOf": [accepted["items"], accepted]}
     result = {"description": describe_field(section, name)}
     if default is not None:
@@ -98,6 +140,142 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
     if "$ref" in accepted:  # draft 7 ignores everything beside $ref
         return {**result, "allOf": [accepted]}
     return {**result, **accepted}
+
+
+def _value_message(schema: Schema, spec: FieldSpec) -> Schema:
+    """Return the message of the command line about an invalid value.
+
+    The command line prints the invalid value after this message. Settings with limits have no
+    message, because ajv-errors would show it for values outside the limits, too.
+    """
+    if "enum" in schema:
+        return {"errorMessage": must_be(spec.choices)}
+    if [*schema] == ["type"] and schema["type"] in TYPE_PROBLEMS:
+        return {"errorMessage": PROBLEMS[TYPE_PROBLEMS[schema["type"]]]}
+    return {}
+
+
+def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
+    """Return the schema of a setting whose value is a table or a list of tables.
+
+    schema: pydantic's schema of the setting, adapted
+    """
+    field = section.model_fields[name]
+    spec = field_spec(field)
+    [*sections] = spec.sections.values()
+    table = ref(_kinds()[section, name][0] if spec.has_kinds else sections[0].__name__)
+    if spec.is_list:
+        tables = {**schema, "items": table}
+        return _choose("array", tables, table) if _accepts_single_item(field, schema) else tables
+    if spec.optional:
+        return _choose("object", table, {"const": NONE})
+    not_a_table = {"type": "object", "errorMessage": PROBLEMS["model_type"]}
+    return _choose("object", table, not_a_table) if spec.has_kinds else table
+
+
+def _choose(kind: str, schema: Schema, otherwise: Schema) -> Schema:
+    """Return a schema that checks values of this type with `schema`, others with `otherwise`.
+
+    With `anyOf`, a validator would report only that a value does not match. But some editors find
+    the settings that they complete only in `anyOf`. So there is an `anyOf`, which accepts all. The
+    part that accepts all is the first one, so that validators do not check the others.
+    """
+    return {
+        **ANYTHING,
+        "anyOf": [ANYTHING, schema, otherwise],
+        "if": {"type": kind, **ANYTHING},
+        "then": schema,
+        "else": otherwise,
+    }
+
+
+@cache
+def _kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
+    """Return a definition for each setting that accepts several kinds of tables.
+
+    A key of the result is a section and the name of its setting. A value is the name and the schema
+    of the definition. Settings with the same schema share a definition.
+    """
+    names: dict[str, str] = {}
+    kinds: dict[tuple[type[Section], str], tuple[str, Schema]] = {}
+    for section in _paths():
+        for name, field in section.model_fields.items():
+            if field_spec(field).has_kinds:
+                schema = _kinds_schema(section, name)
+                definition = names.setdefault(json.dumps(schema), f"{section.__name__}.{name}")
+                kinds[section, name] = (definition, schema)
+    return kinds
+
+
+def _kinds_schema(section: type[Section], name: str) -> Schema:
+    """Return the schema of one table of a setting that accepts several kinds of tables."""
+    field = section.model_fields[name]
+    spec = field_spec(field)
+    tables = [ref(table.__name__) for table in spec.sections.values()]
+    with_kind = [
+        {"if": {"properties": {"kind": _kind_pattern(kind)}}, "then": table}
+        for kind, table in zip(spec.sections, tables, strict=True)
+    ]
+    default = _default_section(field)
+    without_kind: Schema = {"required": ["kind"]}
+    if default is not None or not _keeps_required(section):
+        paths = [(*path, name) for path in _paths()[section]]
+        without_kind = _without_kind(spec, default, paths)
+    return {
+        "type": "object",
+        "properties": {"kind": _kind_value(spec)},
+        **ANYTHING,
+        "anyOf": [ANYTHING, *tables],  # for completion, see `_choose`
+        "if": {"required": ["kind"], **ANYTHING},
+        "then": {"allOf": with_kind, **ANYTHING},
+        "else": without_kind,
+    }
+
+
+def _kind_pattern(kind: str) -> Schema:
+    return {"type": "string", "pattern": EXTENSION_KIND} if kind == FORM else {"const": kind}
+
+
+def _kind_value(spec: FieldSpec) -> Schema:
+    """Return the schema of the value of `kind`."""
+    built_in = [kind for kind in spec.sections if kind != FORM]
+    if spec.extension is None:
+        return {"enum": built_in, "errorMessage": must_be(built_in)}
+    return {
+        "type": "string",
+        "pattern": "|".join([f"^(?:{'|'.join(built_in)})$", EXTENSION_KIND]),
+        "errorMessage": must_be([*built_in, FORM]),
+    }
+
+
+def _default_section(field: FieldInfo) -> type[Section] | None:
+    """Return the section of a table without `kind`; None if it depends on the preset."""
+    default = field.default
+    if isinstance(default, tuple):
+        default = default[0] if len(default) == 1 else None
+    return type(default) if isinstance(default, Section) else None
+
+
+def _without_kind(
+    spec: FieldSpec, default: type[Section] | None, paths: Sequence[KeyPath]
+) -> Schema:
+    """Return the schema of a table without `kind`. Its kind may be that of a preset.
+
+    If the table is not valid as a table of any kind, the validator reports what is wrong with it as
+    a table of the default kind. Without a default kind, it reports the keys that no kind has.
+    """
+    any_kind = {"anyOf": [ref(section.__name__) for section in spec.sections.values()]}
+    if default is not None:
+        return {"if": {**any_kind, **ANYTHING}, "else": ref(default.__name__)}
+    keys = dict.fromkeys(key for each in spec.sections.values() for key in each.model_fields)
+    known = f"^(?:{'|'.join(keys)})$"
+    rejected = reject_unknown_keys([*keys], paths)
+    return {
+        "patternProperties": {known: {}, **rejected["patternProperties"]},
+        "additionalProperties": rejected["additionalProperties"],
+        "if": {"propertyNames": {"pattern": known}, **ANYTHING},
+        "then": any_kind,
+    }
 
 
 def _with_extension_names(schema: Schema) -> Schema:

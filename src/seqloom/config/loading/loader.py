@@ -24,6 +24,7 @@ from seqloom.config.loading.error_messages import (
 )
 from seqloom.config.loading.fields import KeyPath, format_path, list_setting_refs
 from seqloom.config.loading.overrides import apply_overrides
+from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.presets import (
     apply_preset,
     needs_preset,
@@ -224,7 +225,7 @@ def _resolve_with_preset(
         *renamed.problems,
         *expanded.problems,
         *overridden.problems,
-        *(unknown_key_problem(key) for key in unknown),
+        *(unknown_key_problem(_with_preset_key(key)) for key in unknown),
     ]
     config = None
     try:
@@ -237,6 +238,11 @@ def _resolve_with_preset(
         raise ConfigError(f"{name} cannot be used:{format_problems(problems)}")
     origins = _origins(config, expanded.recipe_tables, overridden.tables, overridden.paths)
     return ResolvedRecipe(config, origins, (*renamed.notes, *overridden.notes, *scaled.notes))
+
+
+def _with_preset_key(key: UnknownKey) -> UnknownKey:
+    """Add `preset` to the valid keys of the top level. `apply_preset` has removed it there."""
+    return replace(key, valid=(PRESET, *key.valid)) if len(key.path) == 1 else key
 
 
 def _origins(

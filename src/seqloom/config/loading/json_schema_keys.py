@@ -1,0 +1,96 @@
+"""The part of the JSON Schema that rejects unknown keys, with the messages of the command line.
+
+JSON Schema has no keyword for messages. So a rejected key gets a schema that no value matches, and
+this schema contains the message twice:
+
+- `errorMessage` is what Visual Studio Code and ajv-errors show.
+- Other validators show the schema itself: {"not": {"description": message}}.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from seqloom.config.loading.defaults import UnknownKey
+from seqloom.config.loading.error_messages import (
+    NO_SUCH_SETTING,
+    explain_unknown_key,
+    suggest_key,
+)
+from seqloom.config.loading.fields import KeyPath, all_sections
+from seqloom.config.loading.misspellings import by_priority, misspellings
+from seqloom.config.schema.recipe import RunConfig
+
+Schema = dict[str, Any]
+
+UNKNOWN = "UnknownKey"
+"""Name of the definition of an unknown key without a suggestion. "UnknownKey.steps" is the
+definition of a misspelt `steps`."""
+
+
+def unknown_key_definitions(keys: Iterable[str]) -> Schema:
+    """Return the definitions to which the results of `reject_unknown_keys` refer.
+
+    keys: the keys of all tables
+    """
+    suggestions = {f"{UNKNOWN}.{key}": _reject(suggest_key(key)) for key in sorted(set(keys))}
+    return {UNKNOWN: _reject(NO_SUCH_SETTING), **suggestions}
+
+
+def reject_unknown_keys(keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
+    """Return the keywords that reject the keys which a table does not accept.
+
+    A key that is one edit away from one of `keys` gets the suggestion of the command line.
+
+    keys:  the keys that the table accepts
+    paths: the paths at which a recipe can have this table
+    """
+    patterns: Schema = {}
+    names = dict.fromkeys((*keys, *_keys_of_all_tables()))
+    ordered = by_priority(keys)
+    for index, key in enumerate(ordered):
+        edits = misspellings(key)
+        # The command line suggests the first key that is one edit away, so the pattern of a key
+        # does not match the misspellings of the keys before it.
+        earlier = (
+            f"(?:{misspellings(other)})" for other in ordered[:index] if _share_edits(key, other)
+        )
+        exact = [*filter(re.compile(edits).fullmatch, names)]
+        others = "|".join(f"{each}$" for each in [*exact, *earlier])
+        patterns[f"^(?!{others})(?:{edits})$"] = ref(f"{UNKNOWN}.{key}")
+        for name in exact:
+            if name not in keys:
+                patterns[f"^{name}$"] = _reject_key_of_other_table(name, keys, paths)
+    return {"patternProperties": patterns, "additionalProperties": ref(UNKNOWN)}
+
+
+def _share_edits(word: str, other: str) -> bool:
+    """False if no string is one edit away from both words, because too many letters differ."""
+    common = (Counter(word) & Counter(other)).total()
+    return max(len(word), len(other)) - common <= 2
+
+
+@cache
+def _keys_of_all_tables() -> tuple[str, ...]:
+    sections = (section for _, section in all_sections(RunConfig))
+    return tuple(dict.fromkeys(name for section in sections for name in section.model_fields))
+
+
+def _reject_key_of_other_table(name: str, keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
+    """Reject a key that is one edit away from a key of this table, but a key of another table.
+
+    The command line then suggests the other table, too, and its message depends on the path.
+    """
+    messages = {explain_unknown_key(UnknownKey((*path, name), (*keys,))) for path in paths}
+    return _reject(messages.pop()) if len(messages) == 1 else ref(UNKNOWN)
+
+
+def _reject(message: str) -> Schema:
+    return {"not": {"description": message}, "errorMessage": message}
+
+
+def ref(name: str) -> Schema:
+    """Return a reference to a definition of the schema."""
+    return {"$ref": f"#/definitions/{name}"}
