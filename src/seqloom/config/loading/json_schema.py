@@ -83,7 +83,7 @@ def recipe_schema() -> Schema:
         "properties": {PRESET: preset, **recipe["properties"]},
         "definitions": {
             **dict(sorted(sections.items())),
-            **dict(_kinds().values()),
+            **dict(_shared_kinds().values()),
             **unknown_key_definitions(keys),
         },
     }
@@ -162,15 +162,14 @@ def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
     """
     field = section.model_fields[name]
     spec = field_spec(field)
+    if spec.has_kinds and not (spec.is_list or spec.optional):
+        return _kinds_schema(section, name)
     [*sections] = spec.sections.values()
-    table = ref(_kinds()[section, name][0] if spec.has_kinds else sections[0].__name__)
+    table = ref(_shared_kinds()[section, name][0] if spec.has_kinds else sections[0].__name__)
     if spec.is_list:
         tables = {**schema, "items": table}
         return _choose("array", tables, table) if _accepts_single_item(field, schema) else tables
-    if spec.optional:
-        return _choose("object", table, {"const": NONE})
-    not_a_table = {"type": "object", "errorMessage": PROBLEMS["model_type"]}
-    return _choose("object", table, not_a_table) if spec.has_kinds else table
+    return _choose("object", table, {"const": NONE}) if spec.optional else table
 
 
 def _choose(kind: str, schema: Schema, otherwise: Schema) -> Schema:
@@ -190,17 +189,18 @@ def _choose(kind: str, schema: Schema, otherwise: Schema) -> Schema:
 
 
 @cache
-def _kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
-    """Return a definition for each setting that accepts several kinds of tables.
+def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
+    """Return definitions for the settings whose schema contains `_kinds_schema` several times.
 
-    A key of the result is a section and the name of its setting. A value is the name and the schema
+    These are lists and optional settings. A key of the result is a section and the name of its setting. A value is the name and the schema
     of the definition. Settings with the same schema share a definition.
     """
     names: dict[str, str] = {}
     kinds: dict[tuple[type[Section], str], tuple[str, Schema]] = {}
     for section in _paths():
         for name, field in section.model_fields.items():
-            if field_spec(field).has_kinds:
+            spec = field_spec(field)
+            if spec.has_kinds and (spec.is_list or spec.optional):
                 schema = _kinds_schema(section, name)
                 definition = names.setdefault(json.dumps(schema), f"{section.__name__}.{name}")
                 kinds[section, name] = (definition, schema)
