@@ -165,12 +165,6 @@ def test_an_invalid_value_gets_the_start_of_the_message() -> None:
     assert checked > 100
 
 
-@pytest.mark.parametrize("key", ["task", "decoding"])
-def test_a_value_that_is_not_a_table_gets_the_start_of_the_message(key: str) -> None:
-    recipe = {key: 5}
-    assert cli_message(recipe, key) == f"{schema_messages(recipe)[key]}, not 5"
-
-
 def test_the_schema_stays_small() -> None:
     """An editor reads and compiles the whole file."""
     assert len(STORED) < 450_000

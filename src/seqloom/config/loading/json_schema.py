@@ -9,6 +9,10 @@ this module adapts it to what a TOML file may contain:
 - A list of one table or one string can be written without brackets.
 - The settings of an extension (`kind = "module:Name"`) are not known here, so all are accepted. The
   schema does not know registered names of extensions: an editor marks them as unknown kinds.
+- A table with several kinds is checked as a table of its own `kind`, so that a validator reports
+  the wrong key and not only that the table matches no kind.
+- `errorMessage` contains the message of the command line. Visual Studio Code and ajv-errors show
+  it. Other validators ignore this keyword.
 
 The schema does not contain the rules that involve several settings. `load_recipe` checks those.
 """
@@ -83,7 +87,7 @@ def recipe_schema() -> Schema:
         "properties": {PRESET: preset, **recipe["properties"]},
         "definitions": {
             **dict(sorted(sections.items())),
-            **dict(_kinds().values()),
+            **dict(_shared_kinds().values()),
             **unknown_key_definitions(keys),
         },
     }
@@ -115,7 +119,7 @@ def _section_schema(schema: Schema, section: type[Section]) -> Schema:
     }
     if issubclass(section, ExtensionConfig):
         result["properties"]["kind"]["pattern"] = EXTENSION_KIND
-        return {**result, "required": ["kind"]}
+        return {**result, **ANYTHING, "required": ["kind"]}
     if _keeps_required(section) and "required" in schema:
         result["required"] = schema["required"]
     return {**result, **reject_unknown_keys([*section.model_fields], _paths()[section])}
@@ -162,19 +166,18 @@ def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
     """
     field = section.model_fields[name]
     spec = field_spec(field)
+    if spec.has_kinds and not (spec.is_list or spec.optional):
+        return _kinds_schema(section, name)
     [*sections] = spec.sections.values()
-    table = ref(_kinds()[section, name][0] if spec.has_kinds else sections[0].__name__)
+    table = ref(_shared_kinds()[section, name][0] if spec.has_kinds else sections[0].__name__)
     if spec.is_list:
         tables = {**schema, "items": table}
-        return _choose("array", tables, table) if _accepts_single_item(field, schema) else tables
-    if spec.optional:
-        return _choose("object", table, {"const": NONE})
-    not_a_table = {"type": "object", "errorMessage": PROBLEMS["model_type"]}
-    return _choose("object", table, not_a_table) if spec.has_kinds else table
+        return _choose(table, tables) if _accepts_single_item(field, schema) else tables
+    return _choose(table, {"const": NONE}) if spec.optional else table
 
 
-def _choose(kind: str, schema: Schema, otherwise: Schema) -> Schema:
-    """Return a schema that checks values of this type with `schema`, others with `otherwise`.
+def _choose(table: Schema, otherwise: Schema) -> Schema:
+    """Return a schema that checks a table with `table`, and other values with `otherwise`.
 
     With `anyOf`, a validator would report only that a value does not match. But some editors find
     the settings that they complete only in `anyOf`. So there is an `anyOf`, which accepts all. The
@@ -182,25 +185,27 @@ def _choose(kind: str, schema: Schema, otherwise: Schema) -> Schema:
     """
     return {
         **ANYTHING,
-        "anyOf": [ANYTHING, schema, otherwise],
-        "if": {"type": kind, **ANYTHING},
-        "then": schema,
+        "anyOf": [ANYTHING, table, otherwise],
+        "if": {"type": "object", **ANYTHING},
+        "then": table,
         "else": otherwise,
     }
 
 
 @cache
-def _kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
-    """Return a definition for each setting that accepts several kinds of tables.
+def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
+    """Return definitions for the settings whose schema contains `_kinds_schema` several times.
 
-    A key of the result is a section and the name of its setting. A value is the name and the schema
-    of the definition. Settings with the same schema share a definition.
+    These are lists and optional settings. A key of the result is a section and the name of its
+    setting. A value is the name and the schema of the definition. Settings with the same schema
+    share a definition.
     """
     names: dict[str, str] = {}
     kinds: dict[tuple[type[Section], str], tuple[str, Schema]] = {}
     for section in _paths():
         for name, field in section.model_fields.items():
-            if field_spec(field).has_kinds:
+            spec = field_spec(field)
+            if spec.has_kinds and (spec.is_list or spec.optional):
                 schema = _kinds_schema(section, name)
                 definition = names.setdefault(json.dumps(schema), f"{section.__name__}.{name}")
                 kinds[section, name] = (definition, schema)
