@@ -77,6 +77,11 @@ class LearnedLookup(Lookup):
         assert isinstance(weight, nn.Parameter)
         return weight
 
+    @property
+    def is_deterministic(self) -> bool:
+        """True if neither noise nor word dropout is applied."""
+        return not self.training or (self.noise == 0 and self.word_dropout == 0)
+
     def forward(self, tokens: Tensor) -> Tensor:
         # With or without `scaled`, vectors start with standard deviation 1. A recurrent network
         # needs a thousand steps to learn to distinguish much smaller vectors.
@@ -181,6 +186,17 @@ class Embedder(nn.Module):
         self.width = joined_width if width is None else width
         self.projection = (
             nn.Identity() if self.width == joined_width else nn.Linear(joined_width, self.width)
+        )
+
+    @property
+    def is_function_of_token(self) -> bool:
+        """True if equal tokens always have equal vectors. Otherwise the vector also depends on the
+        position, or on random numbers."""
+        return (
+            type(self.lookup) is LearnedLookup
+            and self.lookup.is_deterministic
+            and type(self.positions) is Positions
+            and not (self.training and self.dropout.p > 0)
         )
 
     def forward(self, tokens: Tensor, position_ids: PositionIds = 0) -> Tensor:
