@@ -274,8 +274,9 @@ class Readout(nn.Module):
             # Drop padding before the output layer, the widest layer of a model.
             real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
             hidden = self.hidden_layer(features.flatten(0, 1).index_select(0, real))
-            weight = self.output.weight[self.excluded :]
-            bias = self.output.bias[self.excluded :]
+            weight, bias = self.output.weight, self.output.bias
+            if self.excluded:  # autograd copies the gradient of a slice, which is large
+                weight, bias = weight[self.excluded :], bias[self.excluded :]
             real_targets = targets.flatten()[real] - self.excluded
             return linear_cross_entropy_sum(hidden, weight, bias, real_targets, smoothing)
         # On a GPU, padding is not dropped: the host would need the number of real positions, and to
