@@ -202,15 +202,22 @@ class RecurrentEncoder(EncoderModule):
 
         Return the hidden vectors (B, S, D) and the final state (B, C).
 
-        vectors: see `RecurrentLayer.encode`
+        vectors: see `RecurrentLayer.encode_repeated`. Default: None, the values of the source are
+                 vectors
         """
+
+        def encode(layer: RecurrentLayer, source: Padded) -> tuple[Tensor, Tensor]:
+            return (
+                layer.encode(source) if vectors is None else layer.encode_repeated(source, vectors)
+            )
+
         states, ends = [], []
         if self.forward_layers:
-            hidden, end = self.forward_layers[level].encode(source, vectors)
+            hidden, end = encode(self.forward_layers[level], source)
             states.append(hidden)
             ends.append(end)
         if self.backward_layers:
-            hidden, end = self.backward_layers[level].encode(reverse(source), vectors)
+            hidden, end = encode(self.backward_layers[level], reverse(source))
             # Reverse the result, so that position s of the memory belongs to source token s.
             states.append(reverse(Padded(hidden, source.lengths)).values)
             ends.append(end)

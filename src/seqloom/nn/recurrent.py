@@ -139,7 +139,7 @@ class RecurrentLayer(nn.Module):
             return self.step
         return repeated_gru(self.weights(), rows=sequence.shape[0], steps=sequence.shape[1])
 
-    def encode(self, source: Padded, vectors: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def encode(self, source: Padded) -> tuple[Tensor, Tensor]:
         """Run over padded rows (B, S, D) from a state of zeros.
 
         Return the hidden vectors (B, S, N), which are zero at padding, and the state (B, C) at the
@@ -148,21 +148,24 @@ class RecurrentLayer(nn.Module):
         A GRU and a vanilla cell also run over the padding, and the results there are discarded.
         This is much faster than torch's packed sequences, which skip padding. An LSTM runs with
         packed sequences or step by step.
-
-        vectors: (U, D) the different input vectors; the values of `source` are then the row of each
-                 position (B, S). Only for a GRU in training on a CPU. Default: None
         """
-        if vectors is not None:
-            start = vectors.new_zeros(len(source.lengths), self.width)
-            index = source.values.t().contiguous()  # (S, B)
-            hidden = gru(vectors, start, self.weights(), index).transpose(0, 1)
-            return self._at_real_positions(hidden, source)
         if self.cell == "lstm":
             # torch returns c only for the last position of a batch, but shorter rows end earlier.
             stepwise = source.values.is_cuda or self._drops_weights
             return self.encode_stepwise(source) if stepwise else self._encode_packed(source)
         start = source.values.new_zeros(len(source.lengths), self.state_width)
         hidden, _ = self(source.values, start)
+        return self._at_real_positions(hidden, source)
+
+    def encode_repeated(self, source: Padded, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Do the same as `encode`, for a GRU in training on a CPU whose input vectors repeat.
+
+        source:  (B, S) the row of `vectors` that is the input at each position
+        vectors: (U, D) the different input vectors
+        """
+        start = vectors.new_zeros(len(source.lengths), self.width)
+        index = source.values.t().contiguous()  # (S, B)
+        hidden = gru(vectors, start, self.weights(), index).transpose(0, 1)
         return self._at_real_positions(hidden, source)
 
     def _at_real_positions(self, hidden: Tensor, source: Padded) -> tuple[Tensor, Tensor]:

@@ -52,7 +52,7 @@ def test_repeated_inputs_have_the_outputs_and_gradients_of_separate_inputs(
     vectors = torch.randn(kinds, 3, dtype=torch.float64, requires_grad=True)
     index = torch.randint(kinds, (rows, steps))
     lengths = torch.randint(1, steps + 1, (rows,))
-    shared = layer.encode(Padded(index, lengths), vectors)
+    shared = layer.encode_repeated(Padded(index, lengths), vectors)
     separate = layer.encode(Padded(vectors[index], lengths))
     torch.testing.assert_close(shared, separate)
     weights = [torch.randn_like(each) for each in separate]
