@@ -274,7 +274,8 @@ class Readout(nn.Module):
             # Drop padding before the output layer, the widest layer of a model.
             real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
             hidden = self.hidden_layer(features.flatten(0, 1).index_select(0, real))
-            weight, bias = self.output.weight, self.output.bias
+            weight: Tensor = self.output.weight
+            bias: Tensor = self.output.bias
             if self.excluded:  # autograd copies the gradient of a slice, which is large
                 weight, bias = weight[self.excluded :], bias[self.excluded :]
             real_targets = targets.flatten()[real] - self.excluded
