@@ -1,4 +1,5 @@
-"""Recurrent decoders whose attention steps share a gradient have the gradients of autograd."""
+"""Recurrent decoders whose steps share the gradients of keys, values and weights have the gradients
+of autograd."""
 
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ from torch import Tensor
 from zoo import EVERY_DECODER, VOCABULARY, Specimen
 
 from seqloom.models.seq2seq import Model
+from seqloom.nn import recurrent
 from seqloom.nn.fast import repeated_attention
 from seqloom.text.vocabulary import PAD
 
@@ -35,7 +37,8 @@ def test_shared_gradients_equal_those_of_autograd(
     model = specimen.build(EXACT)
     model.requires_grad_()
     shared = gradients(model, specimen)
-    monkeypatch.setattr(repeated_attention, "trains_on_cpu", lambda tensor, weight: False)
+    for module in (repeated_attention, recurrent):
+        monkeypatch.setattr(module, "trains_on_cpu", lambda tensor, weight: False)
     expected = gradients(model, specimen)
     assert any(gradient is not None for gradient in expected.values())
     torch.testing.assert_close(shared, expected)  # the message names the weight that differs

@@ -54,6 +54,50 @@ def test_an_annotation_concatenates_the_forward_and_the_backward_state(
         torch.testing.assert_close(top[row, WIDTH : 2 * WIDTH], memory.states[row, 0, WIDTH:])
 
 
+def embedded_counts(model: Model) -> list[int]:
+    """Encode SOURCE in training mode. Return how many vectors each call of the embedder computes."""
+    assert isinstance(model.encoder, RecurrentEncoder)
+    counts = []
+
+    def count(module: object, arguments: object, vectors: Tensor) -> None:
+        counts.append(vectors[..., 0].numel())
+
+    with model.encoder.embedder.register_forward_hook(count):
+        model.train().requires_grad_().encode(SOURCE, 2)
+    return counts
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_training_embeds_each_token_of_a_batch_once_with_the_same_result(layers: int) -> None:
+    model = build({"cell": "gru", "layers": layers, "dropout": 0.0}, {})
+    assert embedded_counts(model) == [5]  # the different tokens of SOURCE: 0, 4, 5, 6 and 7
+    memories = [model.train(mode).encode(SOURCE, 2) for mode in (True, False)]
+    torch.testing.assert_close(memories[0].states, memories[1].states)
+    torch.testing.assert_close(memories[0].summary, memories[1].summary)
+    weights = list(model.encoder.parameters()) if model.encoder is not None else []
+    shared, separate = (
+        torch.autograd.grad(memory.states.sin().sum() + memory.summary.cos().sum(), weights)
+        for memory in memories
+    )
+    torch.testing.assert_close(shared, separate)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        {"cell": "lstm", "dropout": 0.0},
+        {"dropout": 0.1},
+        {"dropout": 0.0, "embedding": {"kind": "learned", "noise": 0.1}},
+        {"dropout": 0.0, "positions": {"kind": "sinusoidal"}},
+    ],
+    ids=["LSTM", "dropout", "noise", "positions"],
+)
+def test_other_encoders_embed_each_position_in_training(
+    encoder: dict[str, Any],
+) -> None:
+    assert embedded_counts(build({"cell": "gru", **encoder}, {})) == [8]
+
+
 @pytest.mark.parametrize("cell", CELLS)
 def test_encoding_backwards_equals_encoding_the_reversed_source_forwards(cell: str) -> None:
     backward = build({"cell": cell, "direction": "backward"}, {})

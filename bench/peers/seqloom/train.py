@@ -4,8 +4,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import torch
-
 import seqloom
 from bench.comparison.prepare import data_section
 from bench.comparison.time_window import TimeWindow, TokenCounts
@@ -22,6 +20,10 @@ def main() -> None:
     config = config_for(workload, data_section((workload.folder / "data.txt").read_text()))
 
     def report(event: Event) -> None:
+        # Imported after seqloom, as in the command `seqloom train`: importing seqloom sets an
+        # environment variable that torch reads when it is loaded (`seqloom.core.allocator`).
+        import torch
+
         if event.kind == "start":
             window.ready(
                 version=seqloom.__version__,

@@ -1,5 +1,6 @@
 """Recurrent encoder and decoder."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,10 +23,11 @@ from seqloom.models.interface import (
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
+from seqloom.nn.fast.dispatch import trains_on_cpu
 from seqloom.nn.fast.multihead import prepare_mask, prepare_steps
 from seqloom.nn.key_value_cache import KeysValues
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.recurrent import RecurrentLayer, reverse
+from seqloom.nn.recurrent import LayerStep, RecurrentLayer, reverse
 
 
 class InitialState(nn.Module):
@@ -157,11 +159,17 @@ class RecurrentEncoder(EncoderModule):
         """
         assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
         assert packing is None, "packed rows would carry the state of one pair into the next"
-        states = self.embedder(source.values)  # (B, S, D)
-        ends = []
+        if self._shares_inputs(source):
+            tokens, index = source.values.unique(return_inverse=True)  # (U,), (B, S)
+            vectors = self.embedder(tokens)  # (U, D)
+            states, end = self._encode_layer(0, Padded(index, source.lengths), vectors)
+        else:
+            embedded = self.embedder(source.values)  # (B, S, D)
+            states, end = self._encode_layer(0, Padded(embedded, source.lengths))
+        ends = [end]
         depth = max(len(self.forward_layers), len(self.backward_layers))
-        for level in range(depth):
-            layer_input = Padded(states if level == 0 else self.dropout(states), source.lengths)
+        for level in range(1, depth):
+            layer_input = Padded(self.dropout(states), source.lengths)
             states, end = self._encode_layer(level, layer_input)
             ends.append(end)
         mask = source.mask
@@ -170,18 +178,46 @@ class RecurrentEncoder(EncoderModule):
             states = states + attended if self.residual else attended
         return Memory(states, mask, torch.stack(ends, dim=1), source.tokens)
 
-    def _encode_layer(self, level: int, source: Padded) -> tuple[Tensor, Tensor]:
+    def _shares_inputs(self, source: Padded) -> bool:
+        """Return True if the lowest layer projects the vector of each token only once (`fast/gru.py`).
+
+        Not in evaluation mode, because the analyses there need the embedded input of each position.
+        """
+        lowest = [*self.forward_layers[:1], *self.backward_layers[:1]]
+        return (
+            self.training
+            and source.tokens is not None
+            and self.embedder.is_function_of_token
+            and all(
+                layer.cell == "gru"
+                and trains_on_cpu(source.values, layer.network.all_weights[0][0])
+                for layer in lowest
+            )
+        )
+
+    def _encode_layer(
+        self, level: int, source: Padded, vectors: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Run layer `level` in each direction.
 
         Return the hidden vectors (B, S, D) and the final state (B, C).
+
+        vectors: see `RecurrentLayer.encode_repeated`. Default: None, the values of the source are
+                 vectors
         """
+
+        def encode(layer: RecurrentLayer, source: Padded) -> tuple[Tensor, Tensor]:
+            return (
+                layer.encode(source) if vectors is None else layer.encode_repeated(source, vectors)
+            )
+
         states, ends = [], []
         if self.forward_layers:
-            hidden, end = self.forward_layers[level].encode(source)
+            hidden, end = encode(self.forward_layers[level], source)
             states.append(hidden)
             ends.append(end)
         if self.backward_layers:
-            hidden, end = self.backward_layers[level].encode(reverse(source))
+            hidden, end = encode(self.backward_layers[level], reverse(source))
             # Reverse the result, so that position s of the memory belongs to source token s.
             states.append(reverse(Padded(hidden, source.lengths)).values)
             ends.append(end)
@@ -368,10 +404,11 @@ class RecurrentDecoder(DecoderModule):
             steps = embedded.shape[1]
             prepared = prepare_steps(self.attention, keys_values, mask, steps)
             source = replace(source, keys_values=prepared)
+        layer_steps = [layer.prepare_steps(embedded) for layer in self.layers]
         features = []
         for step, inputs in enumerate(embedded.unbind(1)):
             feature, moving, _ = self.advance(
-                inputs, source, moving, False, self._query_position(step)
+                inputs, source, moving, False, self._query_position(step), layer_steps
             )
             features.append(feature)
         return torch.stack(features, dim=1)
@@ -421,6 +458,7 @@ class RecurrentDecoder(DecoderModule):
         moving: RecurrentState,
         need_attention: bool,
         position: Tensor | None = None,
+        layer_steps: Sequence[LayerStep] | None = None,
     ) -> tuple[Tensor, RecurrentState, Tensor | None]:
         """Compute one target position.
 
@@ -428,9 +466,12 @@ class RecurrentDecoder(DecoderModule):
         attention weights (R, H, S). The weights are None if there is no attention or
         `need_attention` is False. F is the width of the features.
 
-        inputs:   (R, E) embedded previous token of each row; E is the width of the embedder
-        position: the result of `_query_position`
+        inputs:      (R, E) embedded previous token of each row; E is the width of the embedder
+        position:    the result of `_query_position`
+        layer_steps: for each layer, the result of `RecurrentLayer.prepare_steps`. Default: None;
+                     the method `RecurrentLayer.step` of each layer is used
         """
+        layer_steps = [layer.step for layer in self.layers] if layer_steps is None else layer_steps
         weights: Tensor | None = None
         states, context = moving.states, moving.context
         summary = source.summary.repeat_interleave(len(inputs) // len(source.summary), dim=0)
@@ -445,10 +486,10 @@ class RecurrentDecoder(DecoderModule):
         if "input" in self.summary_uses:
             hidden = torch.cat((hidden, summary), -1)
         after = []
-        for level, layer in enumerate(self.layers):
+        for level, layer_step in enumerate(layer_steps):
             if "layer" in self.context_uses and level == self.query_layer + 1:
                 hidden = torch.cat((hidden, context), -1)
-            state = layer.step(hidden if level == 0 else self.dropout(hidden), before[level])
+            state = layer_step(hidden if level == 0 else self.dropout(hidden), before[level])
             is_query = self.attention is not None and level == self.query_layer
             if is_query and not self.query_is_previous_state:
                 context, weights = self._attend(state, source, need_attention, position)

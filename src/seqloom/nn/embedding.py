@@ -77,6 +77,11 @@ class LearnedLookup(Lookup):
         assert isinstance(weight, nn.Parameter)
         return weight
 
+    @property
+    def is_deterministic(self) -> bool:
+        """True if neither noise nor word dropout is applied."""
+        return not self.training or (self.noise == 0 and self.word_dropout == 0)
+
     def forward(self, tokens: Tensor) -> Tensor:
         # With or without `scaled`, vectors start with standard deviation 1. A recurrent network
         # needs a thousand steps to learn to distinguish much smaller vectors.
@@ -183,6 +188,17 @@ class Embedder(nn.Module):
             nn.Identity() if self.width == joined_width else nn.Linear(joined_width, self.width)
         )
 
+    @property
+    def is_function_of_token(self) -> bool:
+        """True if equal tokens always have equal vectors. Otherwise the vector also depends on the
+        position, or on random numbers."""
+        return (
+            type(self.lookup) is LearnedLookup
+            and self.lookup.is_deterministic
+            and type(self.positions) is Positions
+            and not (self.training and self.dropout.p > 0)
+        )
+
     def forward(self, tokens: Tensor, position_ids: PositionIds = 0) -> Tensor:
         """(B, T) -> (B, T, width)"""
         return self.dropout(self.projection(self.positions(self.lookup(tokens), position_ids)))
@@ -258,8 +274,10 @@ class Readout(nn.Module):
             # Drop padding before the output layer, the widest layer of a model.
             real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
             hidden = self.hidden_layer(features.flatten(0, 1).index_select(0, real))
-            weight = self.output.weight[self.excluded :]
-            bias = self.output.bias[self.excluded :]
+            weight: Tensor = self.output.weight
+            bias: Tensor = self.output.bias
+            if self.excluded:  # autograd copies the gradient of a slice, which is large
+                weight, bias = weight[self.excluded :], bias[self.excluded :]
             real_targets = targets.flatten()[real] - self.excluded
             return linear_cross_entropy_sum(hidden, weight, bias, real_targets, smoothing)
         # On a GPU, padding is not dropped: the host would need the number of real positions, and to

@@ -12,11 +12,12 @@
              h' = o ∘ tanh(c')
 
 Each W x and each U h has its own bias, omitted above. torch computes the cells, except a GRU in
-training on a CPU (`fast/gru.py`). A state is one tensor (B, C): the hidden vector h, followed by
+training on a CPU (`fast/gru.py`, `fast/repeated_gru.py`). A state is one tensor (B, C): the hidden vector h, followed by
 the cell c of an LSTM.
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -27,8 +28,11 @@ from seqloom.core.batch import Padded
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.fast.dispatch import trains_on_cpu
 from seqloom.nn.fast.gru import gru
+from seqloom.nn.fast.repeated_gru import repeated_gru
 
 Cell = Literal["rnn", "gru", "lstm"]
+LayerStep = Callable[[Tensor, Tensor], Tensor]
+"""Runs one step of a layer: inputs (B, D), state (B, C) -> next state (B, C)"""
 
 
 class RecurrentLayer(nn.Module):
@@ -122,6 +126,19 @@ class RecurrentLayer(nn.Module):
                 hidden, cell = state.chunk(2, dim=-1)
                 return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
 
+    def prepare_steps(self, sequence: Tensor) -> LayerStep:
+        """Return a function that does the same as `step`, for all steps of a sequence.
+
+        For a GRU in training on a CPU, the function is faster than `step`, because the gradients of
+        the weights are computed once for all steps (`fast/repeated_gru.py`).
+
+        sequence: (B, T, ·) with one entry for each step
+        """
+        is_fast = self.cell == "gru" and trains_on_cpu(sequence, self.network.all_weights[0][1])
+        if not is_fast or self._drops_weights:
+            return self.step
+        return repeated_gru(self.weights(), rows=sequence.shape[0], steps=sequence.shape[1])
+
     def encode(self, source: Padded) -> tuple[Tensor, Tensor]:
         """Run over padded rows (B, S, D) from a state of zeros.
 
@@ -138,6 +155,24 @@ class RecurrentLayer(nn.Module):
             return self.encode_stepwise(source) if stepwise else self._encode_packed(source)
         start = source.values.new_zeros(len(source.lengths), self.state_width)
         hidden, _ = self(source.values, start)
+        return self._at_real_positions(hidden, source)
+
+    def encode_repeated(self, source: Padded, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Do the same as `encode`, for a GRU in training on a CPU whose input vectors repeat.
+
+        source:  (B, S) the row of `vectors` that is the input at each position
+        vectors: (U, D) the different input vectors
+        """
+        start = vectors.new_zeros(len(source.lengths), self.width)
+        index = source.values.t().contiguous()  # (S, B)
+        hidden = gru(vectors, start, self.weights(), index).transpose(0, 1)
+        return self._at_real_positions(hidden, source)
+
+    def _at_real_positions(self, hidden: Tensor, source: Padded) -> tuple[Tensor, Tensor]:
+        """Set the hidden vectors (B, S, N) at padding to zero.
+
+        Return them and the hidden vector (B, N) at the last real position of each row.
+        """
         ends = (source.lengths - 1)[:, None, None].expand(-1, 1, self.width)
         return hidden.masked_fill(~source.mask.unsqueeze(-1), 0), hidden.gather(1, ends).squeeze(1)
 

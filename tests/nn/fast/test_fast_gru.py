@@ -3,8 +3,10 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from seqloom.nn.recurrent import RecurrentLayer
+from seqloom.core.batch import Padded
+from seqloom.nn.recurrent import LayerStep, RecurrentLayer
 
 
 @settings(deadline=None, max_examples=30)
@@ -33,3 +35,54 @@ def test_a_gru_in_training_has_the_outputs_and_gradients_of_autograd(
         strict=True,
     ):
         torch.testing.assert_close(gradient, expected_gradient)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    steps=st.integers(1, 5),
+    rows=st.integers(1, 4),
+    kinds=st.integers(1, 6),
+    seed=st.integers(0, 99),
+)
+def test_repeated_inputs_have_the_outputs_and_gradients_of_separate_inputs(
+    steps: int, rows: int, kinds: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    layer = RecurrentLayer("gru", input_width=3, width=4).double()
+    vectors = torch.randn(kinds, 3, dtype=torch.float64, requires_grad=True)
+    index = torch.randint(kinds, (rows, steps))
+    lengths = torch.randint(1, steps + 1, (rows,))
+    shared = layer.encode_repeated(Padded(index, lengths), vectors)
+    separate = layer.encode(Padded(vectors[index], lengths))
+    torch.testing.assert_close(shared, separate)
+    weights = [torch.randn_like(each) for each in separate]
+    leaves = [*layer.parameters(), vectors]
+    torch.testing.assert_close(
+        torch.autograd.grad(shared, leaves, weights),
+        torch.autograd.grad(separate, leaves, weights),
+    )
+
+
+@settings(deadline=None, max_examples=20)
+@given(steps=st.integers(1, 4), rows=st.integers(1, 4), seed=st.integers(0, 99))
+def test_single_steps_with_one_weight_gradient_have_the_outputs_and_gradients_of_autograd(
+    steps: int, rows: int, seed: int
+) -> None:
+    """The input of a step is computed from the previous state, as with input feeding."""
+    torch.manual_seed(seed)
+    layer = RecurrentLayer("gru", input_width=3, width=4).double()
+    inputs = torch.randn(rows, steps, 3, dtype=torch.float64, requires_grad=True)
+    start = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
+
+    def run(step: LayerStep) -> Tensor:
+        states = [start]
+        for each in inputs.unbind(1):
+            states.append(step(each + states[-1][:, :3].sin(), states[-1]))
+        return torch.stack(states)
+
+    fast, plain = run(layer.prepare_steps(inputs)), run(layer.step)
+    torch.testing.assert_close(fast, plain)
+    leaves, weights = [*layer.parameters(), inputs, start], torch.randn_like(plain)
+    torch.testing.assert_close(
+        torch.autograd.grad(fast, leaves, weights), torch.autograd.grad(plain, leaves, weights)
+    )

@@ -3,6 +3,7 @@
     module                plain version                              used for
     linear                torch.nn.Linear                            CPU
     gru                   torch.nn.GRU                               CPU, training
+    repeated_gru          torch.gru_cell                             CPU, training
     repeated_attention    attention, one query position at a time    CPU, training
     cross_entropy         Linear, then losses.cross_entropy_sum      CPU
     dropout               torch.nn.functional.dropout                CPU

@@ -9,79 +9,218 @@ and U_n.
 Autograd would compute the gradients of the large matrices W and U at every step and add them up.
 Here the intermediate values of all steps are stored in one tensor, and the gradient of each matrix
 is computed as one product over all steps.
+
+If the same input vector is at several positions, as the vector of a frequent token, the product
+with W is computed only once for all these positions, in forward and in backward.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqloom.nn.fast.dispatch import IS_ARM
 
-def gru(inputs: Tensor, start: Tensor, weights: list[Tensor]) -> Tensor:
+Gradients = tuple[Tensor | None, ...]
+"""One gradient per argument of a function; None for arguments that need none."""
+
+
+def gru(
+    inputs: Tensor, start: Tensor, weights: list[Tensor], index: Tensor | None = None
+) -> Tensor:
     """Run a GRU over the inputs, like torch.gru. Return the hidden vectors (T, B, N) of all steps.
 
-    inputs:  (T, B, D)
+    inputs:  (T, B, D); with `index`, (U, D): the U different input vectors
     start:   (B, N) initial hidden vector; N is its width
     weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). Each tensor contains the parts
              of r, z and n, in this order
+    index:   (T, B) the row of `inputs` that is the input at each position. Default: None
     """
-    hidden: Tensor = _Gru.apply(inputs, start, *weights)  # type: ignore[no-untyped-call]
+    hidden: Tensor = _Gru.apply(inputs, index, start, *weights)  # type: ignore[no-untyped-call]
     return hidden
 
 
 class _Gru(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, start: Tensor, *weights: Tensor) -> Tensor:
-        input_weight, state_weight, input_bias, state_bias = weights
-        steps, rows, _ = inputs.shape
+    def forward(
+        ctx: Any, inputs: Tensor, index: Tensor | None, start: Tensor, *weights: Tensor
+    ) -> Tensor:
+        transposed = TransposedWeights.of(*weights)
+        steps, rows = inputs.shape[:2] if index is None else index.shape
         width = start.shape[1]
-        gates = torch.addmm(input_bias, inputs.flatten(0, 1), input_weight.t().contiguous())
-        gates = gates.view(steps, rows, 3 * width)  # overwritten with r, z and n below
-        transposed = state_weight.t().contiguous()
-        candidates = inputs.new_empty(steps, rows, width)  # U_n h, before r is applied
+        gates = torch.addmm(transposed.bias, _rows(inputs), transposed.input)
+        if index is not None:
+            gates = gates.index_select(0, index.flatten())
+        gates = gates.view(steps, rows, 3 * width)
+        candidates = transposed.candidate_bias.repeat(steps, rows, 1)  # (T, B, N)
         hidden = inputs.new_empty(steps + 1, rows, width)
         hidden[0] = start
         for step in range(steps):
-            from_state = torch.addmm(state_bias, hidden[step], transposed)  # (B, 3 N)
-            both = gates[step, :, : 2 * width].add_(from_state[:, : 2 * width]).sigmoid_()
-            reset, update = both.chunk(2, dim=1)
-            candidates[step] = from_state[:, 2 * width :]
-            new = gates[step, :, 2 * width :].addcmul_(reset, candidates[step]).tanh_()
-            torch.lerp(new, hidden[step], update, out=hidden[step + 1])
-        ctx.save_for_backward(inputs, input_weight, state_weight, gates, candidates, hidden)
+            run_step(gates[step], candidates[step], hidden[step], transposed, hidden[step + 1])
+        ctx.save_for_backward(inputs, index, *weights[:2], gates, candidates, hidden)
         return hidden[1:]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, input_weight, state_weight, gates, candidates, hidden = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor) -> Gradients:
+        inputs, index, input_weight, state_weight, gates, candidates, hidden = ctx.saved_tensors
         (grad_hidden,) = gradients  # (T, B, N)
-        steps, _, width = grad_hidden.shape
-        # Gradients of W x and of U h, each with its bias.
-        grad_gates, grad_from_state = torch.empty_like(gates), torch.empty_like(gates)
+        grad_gates, grad_candidates = torch.empty_like(gates), torch.empty_like(candidates)
         grad_later = torch.zeros_like(hidden[0])  # (B, N) gradient from later steps
-        for step in range(steps - 1, -1, -1):
-            reset, update, new = gates[step].chunk(3, dim=1)
-            grad_reset, grad_update, grad_new = grad_gates[step].chunk(3, dim=1)
-            grad_state = grad_later.add_(grad_hidden[step])
-            grad_previous = grad_state * update
-            aten = torch.ops.aten
-            aten.tanh_backward.grad_input(grad_state - grad_previous, new, grad_input=grad_new)
-            grad_of_update = (hidden[step] - new).mul_(grad_state)
-            aten.sigmoid_backward.grad_input(grad_of_update, update, grad_input=grad_update)
-            grad_of_reset = grad_new * candidates[step]
-            aten.sigmoid_backward.grad_input(grad_of_reset, reset, grad_input=grad_reset)
-            grad_from_state[step, :, : 2 * width] = grad_gates[step, :, : 2 * width]
-            torch.mul(grad_new, reset, out=grad_from_state[step, :, 2 * width :])
-            grad_later = grad_previous.addmm_(grad_from_state[step], state_weight)
-        of_inputs, of_states = grad_gates.flatten(0, 1), grad_from_state.flatten(0, 1)  # (T B, 3 N)
-        ones = of_inputs.new_ones(len(of_inputs))
+        for step in range(len(grad_hidden) - 1, -1, -1):
+            grad_later = run_step_backward(
+                grad_later.add_(grad_hidden[step]),
+                StepValues(gates[step], candidates[step], hidden[step]),
+                state_weight,
+                grad_gates[step],
+                grad_candidates[step],
+            )
+        of_positions = grad_gates.flatten(0, 1)  # (T B, 3 N)
+        of_rows = of_positions
+        if index is not None:
+            of_rows = gates.new_zeros(len(inputs), of_positions.shape[1])
+            of_rows.index_add_(0, index.flatten(), of_positions)
         return (
-            (of_inputs @ input_weight).view(inputs.shape) if ctx.needs_input_grad[0] else None,
+            (of_rows @ input_weight).view(inputs.shape) if ctx.needs_input_grad[0] else None,
+            None,
             grad_later,
-            of_inputs.t() @ inputs.flatten(0, 1),
-            of_states.t() @ hidden[:-1].flatten(0, 1),
-            ones @ of_inputs,
-            ones @ of_states,
+            *weight_gradients(
+                of_rows,
+                _rows(inputs),
+                of_positions,
+                grad_candidates.flatten(0, 1),
+                hidden[:-1].flatten(0, 1),
+            ),
         )
+
+
+@dataclass(frozen=True)
+class TransposedWeights:
+    """The weights of a GRU in the layout that is fastest for the products of forward.
+
+    input:          (D, 3 N) the transpose of W
+    gates:          (N, 2 N) the transpose of U_r and U_z
+    candidate:      (N, N) the transpose of U_n
+    bias:           (3 N,) bias of W x. r and z are functions of W x + U h, so their part also
+                    includes the bias of U h
+    candidate_bias: (N,) bias of U_n h
+    """
+
+    input: Tensor
+    gates: Tensor
+    candidate: Tensor
+    bias: Tensor
+    candidate_bias: Tensor
+
+    @classmethod
+    def of(
+        cls, input_weight: Tensor, state_weight: Tensor, input_bias: Tensor, state_bias: Tensor
+    ) -> "TransposedWeights":
+        width = state_weight.shape[1]
+        bias = input_bias.clone()
+        bias[: 2 * width] += state_bias[: 2 * width]
+        return cls(
+            input_weight.t().contiguous(),
+            state_weight[: 2 * width].t().contiguous(),
+            state_weight[2 * width :].t().contiguous(),
+            bias,
+            state_bias[2 * width :],
+        )
+
+
+class StepValues(NamedTuple):
+    """Values of one step that `run_step_backward` needs.
+
+    gates:      (B, 3 N) r, z and n
+    candidates: (B, N) U_n h with its bias
+    previous:   (B, N) h
+    """
+
+    gates: Tensor
+    candidates: Tensor
+    previous: Tensor
+
+
+def run_step(
+    gates: Tensor, candidates: Tensor, previous: Tensor, weights: TransposedWeights, out: Tensor
+) -> None:
+    """Compute one step. Write the next hidden vector h' to `out` (B, N).
+
+    gates:      (B, 3 N) W x + `TransposedWeights.bias`; overwritten with r, z and n
+    candidates: (B, N) the bias of U_n h; overwritten with U_n h + bias
+    previous:   (B, N) h
+    """
+    gates[:, : weights.gates.shape[1]].addmm_(previous, weights.gates).sigmoid_()
+    reset, update, new = gates.chunk(3, dim=1)
+    candidates.addmm_(previous, weights.candidate)
+    _tanh_(new.addcmul_(reset, candidates))
+    torch.lerp(new, previous, update, out=out)
+
+
+def run_step_backward(
+    grad_next: Tensor,
+    values: StepValues,
+    state_weight: Tensor,
+    grad_gates: Tensor,
+    grad_candidates: Tensor,
+) -> Tensor:
+    """Compute the gradient of one step. Return the gradient of h: (B, N)
+
+    grad_next:       (B, N) gradient of h'
+    grad_gates:      (B, 3 N) overwritten with the gradient of W x. Its part for r and z is also the
+                     gradient of U_r h and U_z h
+    grad_candidates: (B, N) overwritten with the gradient of U_n h
+    """
+    width = grad_next.shape[1]
+    reset, update, new = values.gates.chunk(3, dim=1)
+    grad_reset, grad_update, grad_new = grad_gates.chunk(3, dim=1)
+    aten = torch.ops.aten
+    grad_previous = grad_next * update
+    aten.tanh_backward.grad_input(grad_next - grad_previous, new, grad_input=grad_new)
+    grad_of_update = (values.previous - new).mul_(grad_next)
+    aten.sigmoid_backward.grad_input(grad_of_update, update, grad_input=grad_update)
+    grad_of_reset = grad_new * values.candidates
+    aten.sigmoid_backward.grad_input(grad_of_reset, reset, grad_input=grad_reset)
+    torch.mul(grad_new, reset, out=grad_candidates)
+    grad_previous.addmm_(grad_gates[:, : 2 * width], state_weight[: 2 * width])
+    return grad_previous.addmm_(grad_candidates, state_weight[2 * width :])
+
+
+def weight_gradients(
+    of_rows: Tensor, inputs: Tensor, of_positions: Tensor, of_candidates: Tensor, previous: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of W, U and their biases.
+
+    of_rows:       (m, 3 N) gradients of W x, for m input vectors
+    inputs:        (m, D) the input vectors x
+    of_positions:  (n, 3 N) gradients of W x at n positions, the same as `of_rows` if each position
+                   has its own input vector
+    of_candidates: (n, N) gradients of U_n h
+    previous:      (n, N) h
+    """
+    width = previous.shape[1]
+    of_gates = of_positions[:, : 2 * width]  # W_r x + U_r h and W_z x + U_z h
+    # A product with ones is faster than torch's sum over the first dimension.
+    input_bias = of_rows.new_ones(len(of_rows)) @ of_rows
+    candidate_bias = of_candidates.new_ones(len(of_candidates)) @ of_candidates
+    return (
+        of_rows.t() @ inputs,
+        torch.cat((of_gates.t() @ previous, of_candidates.t() @ previous)),
+        input_bias,
+        torch.cat((input_bias[: 2 * width], candidate_bias)),
+    )
+
+
+def _rows(inputs: Tensor) -> Tensor:
+    """(T, B, D) or (U, D) -> (T B, D) or (U, D)"""
+    return inputs.flatten(0, -2)
+
+
+def _tanh_(values: Tensor) -> Tensor:
+    """Overwrite the values with their tanh."""
+    if not IS_ARM:
+        return values.tanh_()
+    # tanh(x) = 2 σ(2 x) - 1. On ARM, torch's sigmoid is three times as fast as its tanh.
+    return values.mul_(2).sigmoid_().mul_(2).sub_(1)

@@ -18,10 +18,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqloom.nn.fast.dispatch import trains_on_cpu
+from seqloom.nn.fast.gru import Gradients
 from seqloom.nn.key_value_cache import KeysValues
-
-Gradients = tuple[Tensor | None, ...]
-"""One gradient per argument of a function; None for arguments that need none."""
 
 
 @dataclass(frozen=True)
