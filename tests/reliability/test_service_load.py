@@ -12,7 +12,6 @@ from http.client import HTTPConnection
 import pytest
 from PIL import Image
 
-from forking import REPEAT_FACTOR
 from load_testing import (
     JSON_HEADERS,
     LIMITS,
@@ -25,10 +24,10 @@ from load_testing import (
     percentile,
     read_metrics,
     resident_mib,
-    save_results,
 )
 from server_process import ServerProcess, encode_post, start_server, wait_until
 from small_runs import train_captioner, train_reverser, train_slow_run
+from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 BODY = json.dumps({"run": "reverser", "texts": ["abcd"]})
@@ -89,7 +88,7 @@ def peak_rate(port: int, clients: int = 4, seconds: float = 2.0) -> float:
 
 def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
     """Requests arrive at 70 % of the peak rate, independently of earlier responses."""
-    seconds = 3 * REPEAT_FACTOR
+    seconds = count_trials(3, 300)
     peak = peak_rate(server.port)
     interval = 1 / (0.7 * peak)
     start = time.monotonic()
@@ -118,9 +117,9 @@ def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
 
 def test_overload_gets_503_and_does_not_lower_the_throughput(server: ServerProcess) -> None:
     """All responses are 200 or 503 with Retry-After, and the server recovers at once."""
-    clients = 64 if REPEAT_FACTOR == 1 else 256
+    clients = count_trials(64, 256)
     rate_before = count_ok(generate_load(server.port, REQUEST, 4, 2)) / 2
-    memory_before, seconds = resident_mib(server), 2 * REPEAT_FACTOR
+    memory_before, seconds = resident_mib(server), count_trials(2, 120)
     results = generate_load(server.port, REQUEST, clients, seconds)
     statuses = Counter(status for status, _ in results)
     wait_until(lambda: is_idle(server), 5)
@@ -159,7 +158,7 @@ def test_image_bombs_are_rejected_without_allocating_memory(server: ServerProces
     """An image of 100 megapixels in 12 kilobytes is rejected by its header."""
     content = io.BytesIO()
     Image.new("1", (10_000, 10_000)).save(content, "PNG")
-    memory_before, count = resident_mib(server), 4 * REPEAT_FACTOR
+    memory_before, count = resident_mib(server), count_trials(4, 100)
     for _ in range(count):
         response = server.client.post(
             f"{server.url}/api/caption",

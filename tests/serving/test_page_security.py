@@ -1,6 +1,5 @@
 """Text from users and models never runs as script, and the page loads nothing from other servers."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ from playwright.sync_api import Route, expect
 
 from browsing import VIEW_LINKS, Visitor
 from payloads import payloads
+from trials import count_trials
 
 STATIC = Path(__file__).parents[2] / "src" / "seqloom" / "serving" / "static"
-PAYLOAD_COUNT = {"1": 20}.get(os.environ.get("SEQLOOM_CAMPAIGN", "1"), 120)
+PAYLOAD_COUNT = count_trials(20, 120)
 
 
 @pytest.mark.slow
