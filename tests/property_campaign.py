@@ -22,7 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     """Multiply the number of cases. Items with different parameters share a function."""
     functions = {item.function for item in items if item.get_closest_marker("hypothesis")}
     for function in functions:
-        usual: settings = getattr(function, SETTINGS, settings.default)
+        usual = getattr(function, SETTINGS, settings.default)
+        assert usual is not None
         setattr(function, SETTINGS, settings(usual, max_examples=FACTOR * usual.max_examples))
 
 

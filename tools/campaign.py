@@ -41,7 +41,7 @@ TESTS = {
     "slow-body": "connections that stop in the body",
     "disconnects": "clients that disconnect during their request",
     "sigterm": "SIGTERM under load",
-    "hostile-models": "hostile and damaged model folders and packed runs",
+    "hostile-models": "hostile and damaged run folders",
     "image-bombs": "small files of images with a hundred megapixels or more",
     "payloads": "scripts in text fields, links and responses of the web page",
 }

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
 
+from faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
 from forking import run_in_child
 from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import StorageError

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from faults import faulty_disk
 
+from faults import faulty_disk
 from forking import ChildProcess, SharedInteger, run_in_child
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import is_run, run_damage

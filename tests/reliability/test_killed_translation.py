@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from faults import faulty_disk
 
 import seqloom
+from faults import faulty_disk
 from forking import SharedInteger, run_in_child
 from seqloom.cli.main import run
 from seqloom.cli.process.resumable_output import FileLines, OutputFile

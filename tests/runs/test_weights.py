@@ -48,7 +48,9 @@ def test_a_model_much_larger_than_its_weights_is_not_built(tmp_path: Path) -> No
     weights = {"weight": torch.zeros(2, 3)}
     for width in (1_000, 10**9):
         with (
-            pytest.raises(StorageError, match="has 6 values, and the model has more|cannot be built"),
+            pytest.raises(
+                StorageError, match=r"has 6 values, and the model has more|cannot be built"
+            ),
             limited_size(weights, tmp_path),
         ):
             nn.Linear(width, 2 * width)

@@ -20,7 +20,7 @@ from server_process import ServerProcess
 from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
-EXAMPLES = count_trials(4, 700)
+EXAMPLES = count_trials(4, 400)
 """Valid requests and as many invalid ones per route."""
 CHECKS = [
     not_a_server_error,

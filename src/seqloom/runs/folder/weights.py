@@ -86,12 +86,16 @@ def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
     limit = 2 * values + 1_000_000
     thread = threading.get_ident()
     parameters: dict[int, nn.Parameter] = {}  # by identity, because layers can share a parameter
+    size = 0
 
     def check(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
-        if parameter is None or threading.get_ident() != thread:
+        nonlocal size
+        is_new = parameter is not None and id(parameter) not in parameters
+        if parameter is None or not is_new or threading.get_ident() != thread:
             return
         parameters[id(parameter)] = parameter
-        if sum(each.numel() for each in parameters.values()) > limit:
+        size += parameter.numel()
+        if size > limit:
             raise StorageError(
                 f"{path}: does not match the model of config.toml: the file has {values:,} values, "
                 f"and the model has more than {limit:,}"
