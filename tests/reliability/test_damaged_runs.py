@@ -25,7 +25,7 @@ from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 
-FLIPS = count_trials(6, 1_000)
+FLIPS = count_trials(6, 800)
 """Number of random bits flipped in each file, besides its first and last bit."""
 
 
