@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from faults import faulty_disk
@@ -13,7 +14,7 @@ from forking import SharedInteger, run_in_child
 
 
 def check_repeated_after_kills(
-    write: Callable[[Path], object], folder: Path, kills: int, ignored: str = ""
+    write: Callable[[Path], None], folder: Path, kills: int, ignored: str = ""
 ) -> None:
     """The files that a function writes are the same if it is killed first and then repeated.
 
@@ -41,7 +42,7 @@ def check_repeated_after_kills(
                 write(killed)
 
         assert run_in_child(write_until_killed) == -signal.SIGKILL
-        assert run_in_child(lambda killed=killed: write(killed) and 0) == 0  # type: ignore[misc]
+        assert run_in_child(partial(write, killed)) == 0
         assert digests(killed, ignored) == expected, f"killed before operation {fatal}"
 
 

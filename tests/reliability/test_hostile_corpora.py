@@ -107,6 +107,14 @@ ENTITIES = '<!DOCTYPE tmx [<!ENTITY a "ha">' + "".join(
     f'<!ENTITY {new} "{f"&{old};" * 10}">' for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )
 """Entities of which the last one stands for 2 · 10⁸ characters."""
+
+
+@cache
+def bomb(compress: Callable[[bytes], bytes]) -> bytes:
+    """A small file that expands to 300 MB."""
+    return compress(b"x" * 300_000_000)
+
+
 WHOLE_FILES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
     "gzip, truncated": lambda content: gzip.compress(content)[:-9],
@@ -126,12 +134,6 @@ READABLE_FILES: dict[str, Callable[[bytes], bytes]] = {
     "zstd": zstandard.compress,
     "no newline at the end": lambda content: content.rstrip(b"\n"),
 }
-
-
-@cache
-def bomb(compress: Callable[[bytes], bytes]) -> bytes:
-    """A small file that expands to 300 MB."""
-    return compress(b"x" * 300_000_000)
 
 
 def change_middle(content: bytes) -> bytes:
