@@ -37,6 +37,9 @@ regular expression that matches the old part of a name, and the text that replac
 MAX_HEADER_BYTES = 8 * 1024 * 1024
 """Maximum size of the header of a safetensors file. A tensor needs about 150 bytes."""
 
+TOO_LARGE = re.compile("not enough memory|can't allocate memory|overflow")
+"""Matches the errors of torch about a tensor that does not fit into memory."""
+
 
 def current_name(name: str) -> str:
     """Return the name that the current version uses for a weight or for its optimiser state.
@@ -104,7 +107,9 @@ def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
     hook = register_module_parameter_registration_hook(check)
     try:
         yield
-    except RuntimeError as error:  # from torch: a tensor does not fit into memory
+    except RuntimeError as error:
+        if not TOO_LARGE.search(str(error)):
+            raise
         raise StorageError(f"{path}: the model of config.toml cannot be built: {error}") from error
     finally:
         hook.remove()
