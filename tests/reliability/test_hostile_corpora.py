@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 
 FILES = count_trials(12, 240)
 MAX_SECONDS = 10.0
+"""Maximum CPU time of the process. The elapsed time is not meaningful on a shared machine."""
 MAX_MIB = 300.0
 """Maximum growth of the memory of the process."""
 LINES = 40
@@ -211,21 +212,22 @@ def write_recipe(folder: Path, style: str) -> Path:
 
 
 def prepare(folder: Path, style: str, content: bytes) -> tuple[CliResult, float, float]:
-    """Run `seqloom prepare` in a child process. Returns its result, seconds and MiB of growth."""
+    """Run `seqloom prepare` in a child process. Returns its result, CPU seconds and MiB of growth."""
     (folder / "data").write_bytes(content)
     recipe, output = write_recipe(folder, style), folder / "output.json"
-    growth = SharedInteger()
+    growth, milliseconds = SharedInteger(), SharedInteger()
 
     def work() -> None:
         before = process_mib()
         result = run_cli("prepare", recipe, "--workers", 1)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         growth.set(max(0, int(peak - before)))
+        milliseconds.set(int(1000 * time.process_time()))
         output.write_text(json.dumps([result.exit_code, result.stdout, result.stderr]))
 
-    start = time.monotonic()
     assert run_in_child(work) == 0
-    return CliResult(*json.loads(output.read_text())), time.monotonic() - start, growth.get()
+    result = CliResult(*json.loads(output.read_text()))
+    return result, milliseconds.get() / 1000, growth.get()
 
 
 def test_hostile_files_are_read_or_explained(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_hostile_files_are_read_or_explained(tmp_path: Path) -> None:
         "hostile-corpora",
         files=FILES,
         tracebacks=0,
-        slowest_seconds=round(slowest, 2),
+        slowest_cpu_seconds=round(slowest, 2),
         grown_mib=round(largest, 1),
     )
 

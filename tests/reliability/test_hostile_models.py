@@ -26,6 +26,7 @@ from trials import IS_CAMPAIGN, save_results
 pytestmark = pytest.mark.slow
 
 MAX_SECONDS = 2.0
+"""Maximum CPU time of the process. The elapsed time is not meaningful on a shared machine."""
 MAX_MIB = 100.0
 """Maximum growth of the memory of the process."""
 REFUSED = 7
@@ -241,22 +242,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def try_to_load(folder: Path) -> tuple[int, float, float]:
-    """Load a run in a child process. Returns the exit code, seconds and MiB of growth."""
-    growth, elapsed = SharedInteger(), SharedInteger()
+    """Load a run in a child process. Returns the exit code, CPU seconds and MiB of growth."""
+    growth, milliseconds = SharedInteger(), SharedInteger()
 
     def work() -> int:
-        before, start = process_mib(), time.monotonic()
+        before = process_mib()
         try:
             load(folder).translate(["ab"])
         except SeqloomError:
             return REFUSED
         finally:
-            elapsed.set(int(1000 * (time.monotonic() - start)))
+            milliseconds.set(int(1000 * time.process_time()))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             growth.set(int(peak - before))
         return 0
 
-    return run_in_child(work), elapsed.get() / 1000, growth.get()
+    return run_in_child(work), milliseconds.get() / 1000, growth.get()
 
 
 def test_hostile_run_folders_are_refused(run: Path, tmp_path: Path) -> None:
@@ -280,6 +281,6 @@ def test_hostile_run_folders_are_refused(run: Path, tmp_path: Path) -> None:
         "hostile-models.folders",
         folders=len(names),
         refused=len(names),
-        slowest_seconds=round(slowest, 2),
+        slowest_cpu_seconds=round(slowest, 2),
         grown_mib=largest,
     )
