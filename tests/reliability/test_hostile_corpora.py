@@ -22,7 +22,7 @@ from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 
-FILES = count_trials(12, 240)
+FILES = count_trials(8, 240)
 MAX_SECONDS = 10.0
 """Maximum CPU time of the process. The elapsed time is not meaningful on a shared machine."""
 MAX_MIB = 300.0
