@@ -60,6 +60,7 @@ LABELS = {
     "free_again_worst_ms": "worst ms",
     "ends": "shutdowns",
     "answers": "responses",
+    "slowest_cpu_seconds": "slowest CPU seconds",
 }
 """Descriptions of the keys in the JSON files. Other keys are shown as they are."""
 MAXIMA = ("seconds", "ms", "mib")

@@ -38,7 +38,7 @@ def test_typed_text_never_runs(visitor: Visitor) -> None:
         visitor.open(f"#/translate?{urlencode({'text': script})}")
         visitor.settle()
     visitor.check()
-    save_results("payloads.typed", scripts=len(scripts), executed=0)
+    save_results("payloads.typed", typed_scripts=len(scripts), executed=0)
 
 
 def replace_strings(content: Any, script: str) -> Any:
@@ -83,7 +83,7 @@ def test_server_responses_never_run(visitor: Visitor) -> None:
             visitor.check()
     injected = next(used)
     assert not IS_CAMPAIGN or injected >= len(scripts)
-    save_results("payloads.responses", scripts=min(injected, len(scripts)), executed=0)
+    save_results("payloads.responses", scripts_in_responses=min(injected, len(scripts)), executed=0)
 
 
 def test_index_preloads_every_module() -> None:
