@@ -17,7 +17,7 @@ help:
 	@echo "make lint           run ruff and mypy"
 	@echo "make bench          compare seqloom with other toolkits on this CPU (make bench-peers installs them)"
 	@echo "make bench-recipes  train the demo recipe and store its scores; RECIPES=\"…\" for others"
-	@echo "make campaign       run the reliability tests with ten times the repetitions, the long tests, and tests of planted bugs"
+	@echo "make campaign       run the reliability tests with many more trials, the long tests, and tests of planted bugs"
 	@echo "make oldest-torch   run the tests of the compute packages with the oldest supported torch"
 	@echo "make docs           install, then build the documentation site in build/docs/html"
 	@echo "make clean          remove the environment and caches (runs are kept)"
@@ -86,11 +86,17 @@ bench-peers: setup
 bench-recipes: setup
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench.recipes bench/results $(RECIPES)
 
+CAMPAIGN := SEQLOOM_CAMPAIGN=1 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1
+
+# The tests of the server under load run alone, because they measure times.
 campaign: $(DOCS_STAMP)
 	$(BIN)/pip install -q -c constraints.txt -e ".[cluster]"
-	SEQLOOM_CAMPAIGN=10 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1 \
-		$(BIN)/pytest -n 2 -q tests/reliability tests/serving/test_openapi.py
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long
+	$(CAMPAIGN) $(BIN)/pytest -n 2 --dist worksteal -q tests/reliability tests/interop/test_killed_export.py \
+		tests/serving/test_openapi.py tests/serving/test_page_security.py \
+		--ignore tests/reliability/test_service_load.py --ignore tests/reliability/test_service_connections.py
+	$(CAMPAIGN) $(BIN)/pytest -n 0 -q tests/reliability/test_service_load.py tests/reliability/test_service_connections.py
+	$(CAMPAIGN) $(BIN)/python -m pytest -p tests.property_campaign -n 2 --dist worksteal -q -m hypothesis tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long --ignore tests/reliability --ignore tests/interop/test_killed_export.py
 	$(BIN)/python tools/campaign.py
 	$(BIN)/python tools/mutants.py --write
 

@@ -16,11 +16,8 @@ from hypothesis import settings
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 torch.set_num_threads(1)
 # The time of an example is not meaningful on a shared machine.
-# `make campaign` tries ten times as many examples.
-EXAMPLES = 25 * int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
-settings.register_profile("seqloom", deadline=None, max_examples=EXAMPLES)
+settings.register_profile("seqloom", deadline=None, max_examples=25)
 settings.load_profile("seqloom")
-
 
 QUICK_SHARE = 24
 """`make quick` runs the claims about every decoder on one in this many decoders."""

@@ -9,9 +9,6 @@ import traceback
 import warnings
 from collections.abc import Callable
 
-REPEAT_FACTOR = int(os.environ.get("SEQLOOM_CAMPAIGN", "1"))
-"""Multiplies the number of random trials in the reliability tests."""
-
 FAILED = 99
 """Exit code of a child whose function raised an exception."""
 TIMEOUT = 120.0

@@ -1,13 +1,10 @@
-"""Load tests of the server: limits, metrics, a load generator, and a place for the results."""
+"""Load tests of the server: limits, metrics, and a load generator."""
 
-import json
-import os
 import selectors
 import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from server_process import ServerProcess
 
@@ -55,21 +52,18 @@ def is_idle(server: ServerProcess) -> bool:
 
 def resident_mib(server: ServerProcess) -> float:
     """Resident memory of the server in MiB."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+    return process_mib(server.process.pid)
+
+
+def process_mib(process: int | str = "self") -> float:
+    """Resident memory of a process in MiB. Default: this process."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
 
 def percentile(values: list[float], fraction: float) -> float:
     return sorted(values)[min(len(values) - 1, int(fraction * len(values)))]
-
-
-def save_results(name: str, **results: Any) -> None:
-    """Write results to the folder in SEQLOOM_FIGURES, if it is set, for `tools/campaign.py`."""
-    if folder := os.environ.get("SEQLOOM_FIGURES"):
-        path = Path(folder) / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 @dataclass(eq=False)

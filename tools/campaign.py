@@ -1,4 +1,4 @@
-"""Write docs/results/campaign.md: results of the reliability tests of the server.
+"""Write docs/results/campaign.md: results of the reliability tests.
 
     python tools/campaign.py
 
@@ -6,19 +6,33 @@ Reads docs/results/campaign/*.json, which the reliability tests write during `ma
 """
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-HEAD = """# Reliability of the server
+HEAD = """# Reliability
 
-Written by `make campaign` (`tools/campaign.py`), one row per reliability test that measures the server. Server and clients
-share the machine, so times are less informative than statuses and counts.
+Written by `make campaign` (`tools/campaign.py`), one row per kind of reliability test. A test fails if it loses data, accepts
+damaged data or gets an error, so every number of lost, undetected or failed cases in this table is 0. Server and
+clients share the machine, so times of the server are less informative than statuses and counts.
 
-| test | results |
-|---|---|
 """
 TESTS = {
+    "kills": "training, fine-tuning, preparation, translation, packing and export, killed with SIGKILL "
+    "at a random moment, then resumed or repeated; results bit-identical",
+    "faults": "process ends, EIO or ENOSPC at every disk operation of five kinds of writing; the "
+    "earlier files stay intact",
+    "full-disk": "training on a disk that becomes full, then resumed; results bit-identical",
+    "damage": "changed bits, truncated, overwritten, missing and swapped files in a run folder",
+    "non-finite": "infinite and NaN values in loss, gradient, weight and data",
+    "ranks": "training on one and two processes, interrupted and resumed on one or two; equal to an "
+    "uninterrupted training",
+    "training-signals": "SIGTERM and SIGINT during training, then resumed; results bit-identical",
+    "hostile-corpora": "hostile and damaged data files",
+    "properties": "generated cases of property tests",
+    "routes": "valid and invalid requests generated from the schema of the HTTP API",
     "steady": "steady load at 70 % of the measured peak, 16 clients",
     "overload": "many more connections than the server admits",
     "slow-idle": "connections that send nothing",
@@ -27,9 +41,11 @@ TESTS = {
     "slow-body": "connections that stop in the body",
     "disconnects": "clients that disconnect during their request",
     "sigterm": "SIGTERM under load",
-    "image-bombs": "images of 100 megapixels",
-    "routes": "valid and invalid requests generated from the schema",
+    "hostile-models": "hostile and damaged run folders",
+    "image-bombs": "small files of images with a hundred megapixels or more",
+    "payloads": "scripts in text fields, links and responses of the web page",
 }
+"""Rows of the table. The results of a row are in NAME.json, or in one file per part: NAME.PART.json."""
 LABELS = {
     "a_second": "requests per second",
     "answered_a_second": "successful requests per second",
@@ -44,8 +60,36 @@ LABELS = {
     "free_again_worst_ms": "worst ms",
     "ends": "shutdowns",
     "answers": "responses",
+    "slowest_cpu_seconds": "slowest CPU seconds",
 }
 """Descriptions of the keys in the JSON files. Other keys are shown as they are."""
+MAXIMA = ("seconds", "ms", "mib")
+"""Endings of the keys whose largest value over all parts counts. Other values are added."""
+SHARED = ("version", "machine", "torch")
+"""What is written above the table, because it is usually the same for all rows."""
+
+
+def read_parts(name: str) -> list[dict[str, Any]]:
+    """The contents of all files of a row."""
+    folder = RESULTS / "campaign"
+    paths = [*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(paths)]
+
+
+def join_results(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Add the counts of the parts of a row."""
+    joined: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            if key not in joined:
+                joined[key] = value
+            elif isinstance(value, dict):
+                joined[key] = dict(Counter(joined[key]) + Counter(value))
+            elif key.endswith(MAXIMA):
+                joined[key] = max(joined[key], value)
+            else:
+                joined[key] += value
+    return joined
 
 
 def format_results(results: dict[str, Any]) -> str:
@@ -53,21 +97,37 @@ def format_results(results: dict[str, Any]) -> str:
     for key, value in results.items():
         label = LABELS.get(key, key.replace("_", " "))
         if isinstance(value, dict):
-            counts = ", ".join(f"{count:,} × {status}" for status, count in value.items())
+            counts = ", ".join(f"{count:,} × {kind}" for kind, count in value.items())
             facts.append(f"{label}: {counts}")
         else:
             facts.append(f"{label} {value:,}")
     return "; ".join(facts)
 
 
+def list_values(parts: Sequence[dict[str, Any]], key: str) -> str:
+    """The distinct values of a fact about the measurements."""
+    return ", ".join(sorted({part["measured_with"][key] for part in parts}))
+
+
+def format_page(rows: dict[str, list[dict[str, Any]]]) -> str:
+    """The page with one line per row.
+
+    rows: contents of the files of each row, by the name of the row
+    """
+    everything = [part for parts in rows.values() for part in parts]
+    facts = "; ".join(f"{key} {list_values(everything, key)}" for key in SHARED)
+    table = [
+        f"| {TESTS[name]} | {format_results(join_results([part['results'] for part in parts]))} "
+        f"| {list_values(parts, 'commit')} | {list_values(parts, 'date')} |"
+        for name, parts in rows.items()
+    ]
+    columns = ["| test | results | commit | date |", "|---|---|---|---|"]
+    return HEAD + f"Measured with {facts}.\n\n" + "\n".join([*columns, *table]) + "\n"
+
+
 def main() -> None:
-    rows = []
-    for name, description in TESTS.items():
-        path = RESULTS / "campaign" / f"{name}.json"
-        if path.exists():
-            results = json.loads(path.read_text(encoding="utf-8"))
-            rows.append(f"| {description} | {format_results(results)} |\n")
-    (RESULTS / "campaign.md").write_text(HEAD + "".join(rows), encoding="utf-8")
+    rows = {name: parts for name in TESTS if (parts := read_parts(name))}
+    (RESULTS / "campaign.md").write_text(format_page(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli_runner import CliResult, run_cli
-from seqloom.cli.process.resumable_output import OutputFile
+from seqloom.cli.process.resumable_output import OutputFile, open_output_file
 from seqloom.core.locks import wait_for_lock
 
 pytestmark = pytest.mark.slow
@@ -99,6 +100,19 @@ def test_changed_request_is_an_error_that_names_overwrite(
     assert translate("--overwrite").exit_code == 0
     assert output.exists()
     assert not OutputFile(output).record.exists()
+
+
+@pytest.mark.parametrize("request_or_stdin", [{"options": {}}, None])
+def test_an_output_that_was_killed_before_its_first_record_starts_again(
+    tmp_path: Path, request_or_stdin: dict[str, Any] | None
+) -> None:
+    files = OutputFile(tmp_path / "out")
+    files.partial.touch()
+    with open_output_file(files, request_or_stdin, overwrite=False) as lines:
+        assert lines.finished == 0
+        lines.write("line")
+    assert files.path.read_bytes() == b"line\n"
+    assert [*tmp_path.iterdir()] == [files.path]
 
 
 def test_unchanged_request_continues_from_another_folder(

@@ -19,6 +19,7 @@ from seqloom.core.storage import (
     remove_folder,
     remove_leftovers,
     remove_leftovers_beside,
+    remove_leftovers_of_ended_processes,
     replace_listed_file,
     sha256,
     storage_errors,
@@ -130,6 +131,15 @@ def test_only_leftovers_of_this_folder_are_removed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"run", *others}
     assert not list(run.rglob(".tmp-*"))
     assert find_damage(run) == []
+
+
+def test_leftovers_of_running_processes_are_kept(tmp_path: Path) -> None:
+    ended = 2**22 + 1  # Linux never gives this number to a process
+    for process in (ended, os.getpid(), 1):
+        (tmp_path / f".tmp-run-{process}").mkdir()
+    remove_leftovers_of_ended_processes(tmp_path / "run")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {f".tmp-run-{os.getpid()}", ".tmp-run-1"}
 
 
 def test_a_retired_folder_without_replacement_is_restored(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from forking import REPEAT_FACTOR
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import find_damage, write_manifest
 from seqloom.runs.run import load
@@ -22,10 +21,11 @@ from tiny_runs import (
     read_trainer_state,
     tiny_config,
 )
+from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 
-FLIPS = 6 * REPEAT_FACTOR
+FLIPS = count_trials(6, 800)
 """Number of random bits flipped in each file, besides its first and last bit."""
 
 
@@ -88,6 +88,7 @@ def test_changed_files_are_detected(run: Path) -> None:
             cases += 1
     assert cases > 250
     load(run)
+    save_results("damage.changed", cases=cases, detected=cases)
 
 
 @pytest.mark.parametrize("name", ["best", "latest"])
@@ -97,16 +98,20 @@ def test_changed_bits_of_a_pointer_are_detected(run: Path, name: str) -> None:
     for bit in range(8 * len(data)):
         with replaced({run / name: flip_bit(data, bit)}), pytest.raises(StorageError, match=name):
             load(run)
+    save_results(f"damage.{name}", cases=8 * len(data), detected=8 * len(data))
 
 
 def test_missing_files_are_detected(run: Path) -> None:
-    for path in files_of(run):
+    paths = files_of(run)
+    for path in paths:
         with replaced({path: None}), pytest.raises(StorageError, match=path.name):
             load(run)
     load(run)
+    save_results("damage.missing", cases=len(paths), detected=len(paths))
 
 
 def test_swapped_files_are_detected(run: Path) -> None:
+    cases = 0
     for first, second in combinations(files_of(run), 2):
         first_data, second_data = first.read_bytes(), second.read_bytes()
         if first_data == second_data:
@@ -116,7 +121,9 @@ def test_swapped_files_are_detected(run: Path) -> None:
         swapped = {first: second_data, second: first_data}
         with replaced(swapped), pytest.raises(StorageError, match=names):
             load(run)
+        cases += 1
     load(run)
+    save_results("damage.swapped", cases=cases, detected=cases)
 
 
 def test_swapped_checkpoints_are_detected(run: Path, tmp_path: Path) -> None:

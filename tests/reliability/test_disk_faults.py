@@ -1,6 +1,8 @@
 """Saved files stay intact if the disk fails or the process ends at any moment."""
 
 import errno
+import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
 
+from faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
 from forking import run_in_child
 from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import StorageError
@@ -46,6 +48,7 @@ from tiny_runs import (
     temporary_files,
     tiny_config,
 )
+from trials import IS_CAMPAIGN, count_trials, save_results
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +87,7 @@ class RunCopy:
             "weights": self.write_weights,
             "recipe": self.write_recipe,
             "report": self.write_report,
+            "run": self.create_run,
         }
         return writers[name]
 
@@ -99,6 +103,12 @@ class RunCopy:
     def write_report(self) -> None:
         with atomic_folder(self.folder / "evaluation" / "test") as folder:
             (folder / "report.json").write_text("{}")
+
+    def create_run(self) -> None:
+        """Create another run beside the copy."""
+        folder = self.folder.with_name("other")
+        task = load_task(self.session.config, self.folder / "text")
+        create_run(folder, self.session.config, task, {"corpus": "", "batching": "padded"})
 
 
 @pytest.fixture
@@ -122,10 +132,16 @@ def copy_run(run: Path, session: Session, tmp_path: Path) -> Iterator[Callable[[
         event_log.close()
 
 
-WRITERS = ("checkpoint", "weights", "recipe", "report")
+WRITERS = ("checkpoint", "weights", "recipe", "report", "run")
+DISK_ERRORS = [
+    *((name, "ENOSPC") for name in WRITERS[:4]),
+    ("checkpoint", "EIO"),
+    *([("run", "ENOSPC"), *((name, "EIO") for name in WRITERS[1:])] if IS_CAMPAIGN else ()),
+]
+"""What is written, and the error that the disk returns."""
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", WRITERS[:4])
 def test_run_is_intact_after_the_process_ends_at_any_operation(
     copy_run: Callable[[], RunCopy], name: str
 ) -> None:
@@ -149,11 +165,10 @@ def test_run_is_intact_after_the_process_ends_at_any_operation(
         assert run_damage(copy.folder) == []
         assert (copy.folder / "evaluation" / "test" / "report.json").is_file()
     assert steps == ({6, 7} if name == "checkpoint" else {6})
+    save_results(f"faults.exit-{name}", faults=count, intact=count)
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"), [*((name, "ENOSPC") for name in WRITERS), ("checkpoint", "EIO")]
-)
+@pytest.mark.parametrize(("name", "fault"), DISK_ERRORS)
 def test_run_is_intact_after_a_disk_error_at_any_operation(
     copy_run: Callable[[], RunCopy], name: str, fault: str
 ) -> None:
@@ -165,16 +180,20 @@ def test_run_is_intact_after_a_disk_error_at_any_operation(
         error = error_of(write, fatal, fault)
         if error is not None:
             reported += 1
-            assert str(copy.folder) in str(error)
+            assert str(copy.folder.parent) in str(error)
             assert "then start again" in str(error)
             assert error.exit_code == 74
         assert run_damage(copy.folder) == []
+        other = copy.folder.with_name("other")
+        assert not is_run(other) or run_damage(other) == []
+        shutil.rmtree(other, ignore_errors=True)
         write()  # succeeds after the fault
         remove_leftovers(copy.folder)
         assert temporary_files(copy.folder) == []
         assert run_damage(copy.folder) == []
     # Only the removal of old files fails silently: the next start repeats it.
     assert reported >= count // 2
+    save_results(f"faults.{fault}-{name}", faults=count, intact=count)
 
 
 def error_of(function: Callable[[], None], fatal: int, fault: str) -> StorageError | None:
@@ -193,7 +212,8 @@ def test_run_folder_is_created_completely_or_not_at_all(run: Path, tmp_path: Pat
     def create(folder: Path) -> None:
         create_run(folder, config, task, {"corpus": "", "batching": "padded"})
 
-    for fatal in range(count_operations(lambda: create(tmp_path / "counted"))):
+    count = count_operations(lambda: create(tmp_path / "counted"))
+    for fatal in range(count):
         folder = tmp_path / "new"
 
         def create_and_exit(fatal: int = fatal, folder: Path = folder) -> None:
@@ -205,6 +225,7 @@ def test_run_folder_is_created_completely_or_not_at_all(run: Path, tmp_path: Pat
         remove_leftovers_beside(folder)
         assert temporary_files(folder) == []
         shutil.rmtree(folder, ignore_errors=True)
+    save_results("faults.exit-run", faults=count, intact=count)
 
 
 def test_event_log_on_a_full_disk_is_an_error_once(tmp_path: Path) -> None:
@@ -230,27 +251,44 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_training_resumes_bit_identically_after_a_full_disk(
     small_disk: Path, tmp_path: Path
 ) -> None:
+    """The disk becomes full after a random checkpoint, with a few kilobytes left."""
     config = tiny_config("training.evaluate_every=5")
     straight = tmp_path / "straight"
     train(config, straight)
-    folder, filler = small_disk / "run", small_disk / "filler"
-    with pytest.MonkeyPatch.context() as patch:
+    trials = count_trials(1, 25)
+    for trial in range(trials):
+        generator = random.Random(trial)
+        step, free = generator.choice((3, 6, 9)), generator.choice((0, 4096, 8192, 16384))
+        folder, filler = small_disk / "run", small_disk / "filler"
+        with pytest.MonkeyPatch.context() as patch:
 
-        def fill_disk(event: Event) -> None:
-            if event.kind != "checkpoint" or event.step != 6:
-                return
-            if not small_disk.is_mount():
-                patch.setattr(Path, "mkdir", lambda *_, **__: os_error(errno.ENOSPC)())
-                return
-            with filler.open("wb", buffering=0) as file, suppress(OSError):
-                for _ in range(4096):
-                    file.write(b"x" * 4096)
+            def fill_disk(event: Event, step: int = step, free: int = free) -> None:
+                if event.kind == "checkpoint" and event.step == step:
+                    fill(small_disk, filler, free, patch)  # noqa: B023
 
-        with pytest.raises(StorageError, match=r"No space left on device \([\d,]+ bytes free"):
-            train(config, folder, report=fill_disk)
-    assert read_trainer_state(folder)["step"] == 6
-    filler.unlink(missing_ok=True)
-    train(config, folder, resume=True)
-    assert checkpoint_digests(folder) == checkpoint_digests(straight)
-    assert temporary_files(folder) == []
-    assert read_events(folder)[-1]["event"] == "end"
+            with pytest.raises(StorageError) as caught:
+                train(config, folder, report=fill_disk)
+        assert caught.value.exit_code == 74
+        assert str(folder) in str(caught.value)
+        assert re.search(r"No space left on device \([\d,]+ bytes free", str(caught.value))
+        assert read_trainer_state(folder)["step"] == step
+        filler.unlink(missing_ok=True)
+        train(config, folder, resume=True)
+        assert checkpoint_digests(folder) == checkpoint_digests(straight)
+        assert temporary_files(folder) == []
+        assert read_events(folder)[-1]["event"] == "end"
+        shutil.rmtree(folder)
+    kind = "mounted_disks" if small_disk.is_mount() else "simulated_disks"
+    save_results("full-disk", **{kind: trials}, identical_results=trials)
+
+
+def fill(disk: Path, filler: Path, free: int, patch: pytest.MonkeyPatch) -> None:
+    """Fill a mounted disk up to this number of free bytes, or simulate it in a plain folder."""
+    if not disk.is_mount():
+        patch.setattr(Path, "mkdir", lambda *_, **__: os_error(errno.ENOSPC)())
+        return
+    with filler.open("wb", buffering=0) as file:
+        with suppress(OSError):
+            for _ in range(4096):
+                file.write(b"x" * 4096)
+        file.truncate(max(0, file.tell() - free))

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from faults import faulty_disk
 
-from forking import REPEAT_FACTOR, ChildProcess, SharedInteger, run_in_child
+from faults import faulty_disk
+from forking import ChildProcess, SharedInteger, run_in_child
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.runs.folder.integrity import is_run, run_damage
 from seqloom.runs.recipe import load_recipe
@@ -19,14 +19,15 @@ from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult
 from tiny_runs import LETTERS, checkpoint_digests, read_events, temporary_files, tiny_config
+from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 
-KILLS_BY_TIME = 6 if REPEAT_FACTOR == 1 else 13 * REPEAT_FACTOR
+KILLS_BY_TIME = count_trials(6, 130)
 """Number of kills at a random time."""
-KILLS_BY_OPERATION = 6 if REPEAT_FACTOR == 1 else 12 * REPEAT_FACTOR
+KILLS_BY_OPERATION = count_trials(6, 120)
 """Number of kills right before a random disk operation."""
-KILLS_OF_FINE_TUNING = 2 if REPEAT_FACTOR == 1 else 4 * REPEAT_FACTOR
+KILLS_OF_FINE_TUNING = count_trials(2, 40)
 """Number of kills of a fine-tuning right before a random disk operation."""
 CHECKPOINT_EVERY = 3
 
@@ -123,12 +124,15 @@ def test_results_are_identical_after_kills_at_random_times(
         if killed == KILLS_BY_TIME:
             break
     assert killed == KILLS_BY_TIME, "too many trainings finished before they were killed"
+    save_results("kills.training-time", kills=killed, identical_results=killed)
 
 
 def test_results_are_identical_after_kills_before_random_disk_operations(
     config: RunConfig, straight: tuple[Path, float], tmp_path: Path
 ) -> None:
     check_kills_before_operations(config, straight[0], tmp_path, KILLS_BY_OPERATION)
+    kills = KILLS_BY_OPERATION
+    save_results("kills.training-operation", kills=kills, identical_results=kills)
 
 
 def test_results_of_a_fine_tuning_are_identical_after_kills(
@@ -142,6 +146,8 @@ def test_results_of_a_fine_tuning_are_identical_after_kills(
     KilledTraining(config, tmp_path / "straight" / "run").train()
     folder = tmp_path / "straight" / "run"
     check_kills_before_operations(config, folder, tmp_path, KILLS_OF_FINE_TUNING)
+    kills = KILLS_OF_FINE_TUNING
+    save_results("kills.fine-tuning", kills=kills, identical_results=kills)
 
 
 def check_kills_before_operations(

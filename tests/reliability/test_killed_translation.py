@@ -8,17 +8,21 @@ import time
 from pathlib import Path
 
 import pytest
-from faults import faulty_disk
 
 import seqloom
-from forking import REPEAT_FACTOR, SharedInteger, run_in_child
+from faults import faulty_disk
+from forking import SharedInteger, run_in_child
 from seqloom.cli.main import run
 from seqloom.cli.process.resumable_output import FileLines, OutputFile
 from tiny_runs import tiny_config
+from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 
-KILLS = 3 * REPEAT_FACTOR
+KILLS = count_trials(1, 30)
+"""Minimum number of kills per output format."""
+KILLS_OF_AN_OUTPUT = 3
+"""Maximum number of kills before a translation continues to its end."""
 FORMATS = {
     "text": (),
     "scores": ("--scores", "--alignments"),
@@ -56,11 +60,11 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("options", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_output_is_identical_after_kills_before_random_disk_operations(
-    folder: Path, tmp_path: Path, options: tuple[str, ...]
+    folder: Path, tmp_path: Path, name: str
 ) -> None:
-    expected, output = tmp_path / "expected", tmp_path / "output"
+    expected, output, options = tmp_path / "expected", tmp_path / "output", FORMATS[name]
     count = SharedInteger()
 
     def count_operations() -> int:
@@ -70,10 +74,26 @@ def test_output_is_identical_after_kills_before_random_disk_operations(
         return code
 
     assert run_in_child(count_operations) == 0
-    generator = random.Random(str(options))
+    generator = random.Random(name)
     killed = 0
-    for _ in range(KILLS):
-        fatal = generator.randrange(count.get())
+    while killed < KILLS:
+        output.unlink(missing_ok=True)
+        operations = [generator.randrange(count.get()) for _ in range(KILLS_OF_AN_OUTPUT)]
+        killed += translate_with_kills(folder, output, options, operations)
+        assert output.read_bytes() == expected.read_bytes()
+        assert not OutputFile(output).partial.exists()
+    save_results(f"kills.translation-{name}", kills=killed, identical_results=killed)
+
+
+def translate_with_kills(
+    folder: Path, output: Path, options: tuple[str, ...], operations: list[int]
+) -> int:
+    """Kill a translation before each of these disk operations, then let it end.
+
+    Returns the number of kills, which is lower if the output is complete before the last one.
+    """
+    killed = 0
+    for fatal in operations:
 
         def translate_until_killed(fatal: int = fatal) -> int:
             with faulty_disk(fatal, kill):
@@ -88,10 +108,7 @@ def test_output_is_identical_after_kills_before_random_disk_operations(
             break  # killed after the rename: the output is complete
     if not output.exists():
         assert run_in_child(lambda: translate(folder, output, *options)) == 0
-    assert killed
-    assert output.read_bytes() == expected.read_bytes()
-    files = OutputFile(output)
-    assert not files.partial.exists()
+    return killed
 
 
 def test_output_is_identical_after_kills_within_a_line(folder: Path, tmp_path: Path) -> None:

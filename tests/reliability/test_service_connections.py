@@ -12,7 +12,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forking import REPEAT_FACTOR
 from load_testing import (
     LIMITS,
     LONG_REQUEST,
@@ -23,10 +22,10 @@ from load_testing import (
     limit_options,
     percentile,
     read_metrics,
-    save_results,
 )
 from server_process import ServerProcess, start_server, wait_until
 from small_runs import train_slow_run
+from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 MAX_IN_FLIGHT = LIMITS["in_flight"]
@@ -53,7 +52,7 @@ def server(snail: Path) -> Iterator[ServerProcess]:
 
 def test_requests_of_disconnected_clients_are_cancelled(server: ServerProcess) -> None:
     """After clients of long requests disconnect, the server is idle long before the deadline."""
-    rounds, idle_after = 5 * REPEAT_FACTOR, []
+    rounds, idle_after = count_trials(5, 500), []
     for _ in range(rounds):
         connections = [server.send("/api/translate", LONG_REQUEST) for _ in range(MAX_IN_FLIGHT)]
         wait_until(lambda: in_flight(server) == MAX_IN_FLIGHT)
@@ -113,7 +112,7 @@ def read_until_closed(connection: socket.socket) -> bytes:
 def test_slow_connections_are_closed_and_do_not_block_other_requests(
     server: ServerProcess, name: str, request_start: bytes, expected: bytes
 ) -> None:
-    count = 50 if REPEAT_FACTOR == 1 else 250
+    count = count_trials(50, 250)
     connections = [server.connect() for _ in range(count)]
     start = time.monotonic()
     for connection in connections:
@@ -168,7 +167,8 @@ def stop_under_load(server: ServerProcess, count: int) -> Counter[str]:
 def test_sigterm_finishes_admitted_requests_and_exits_with_0(snail: Path) -> None:
     statuses: Counter[str] = Counter()
     times = []
-    for _ in range(REPEAT_FACTOR):
+    shutdowns = count_trials(1, 100)
+    for _ in range(shutdowns):
         server = start_with_metrics(snail)
         statuses += stop_under_load(server, 8)
         start = time.monotonic()
@@ -179,11 +179,11 @@ def test_sigterm_finishes_admitted_requests_and_exits_with_0(snail: Path) -> Non
         wait_until(lambda: server.log[-1] == "stopped")  # noqa: B023
     save_results(
         "sigterm",
-        ends=REPEAT_FACTOR,
+        ends=shutdowns,
         answers=dict(statuses),
         slowest_exit_seconds=round(max(times), 2),
     )
-    assert statuses == {"200": 8 * REPEAT_FACTOR}
+    assert statuses == {"200": 8 * shutdowns}
 
 
 def test_a_second_signal_ends_the_process_immediately(snail: Path) -> None:

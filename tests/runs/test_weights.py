@@ -14,6 +14,7 @@ from seqloom.runs.folder.weights import (
     RENAMED,
     assign_weights,
     current_name,
+    limited_size,
     read_tensors,
     write_tensors,
 )
@@ -35,6 +36,27 @@ def test_weights_are_restored_exactly(tmp_path: Path) -> None:
     assign_weights(second, read_tensors(tmp_path / "x.safetensors"), tmp_path / "x.safetensors")
     assert torch.equal(first.weight, second.weight)
     assert torch.equal(first.bias, second.bias)
+
+
+def test_weights_that_are_no_floating_point_numbers_are_an_error(tmp_path: Path) -> None:
+    weights = {"weight": torch.zeros(2, 3), "bias": torch.zeros(2, dtype=torch.int32)}
+    with pytest.raises(StorageError, match=r"'bias' has the type torch\.int32, expected a float"):
+        assign_weights(nn.Linear(3, 2), weights, tmp_path)
+
+
+def test_a_model_much_larger_than_its_weights_is_not_built(tmp_path: Path) -> None:
+    weights = {"weight": torch.zeros(2, 3)}
+    for width in (1_000, 10**9):
+        with (
+            pytest.raises(
+                StorageError, match=r"has 6 values, and the model has more|cannot be built"
+            ),
+            limited_size(weights, tmp_path),
+        ):
+            nn.Linear(width, 2 * width)
+    with limited_size(weights, tmp_path):
+        nn.Linear(300, 300)
+    nn.Linear(1_000, 1_001)  # outside the context, the size is not limited
 
 
 OLD_NAMES = {

@@ -16,12 +16,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from forking import REPEAT_FACTOR
-from load_testing import save_results
 from server_process import ServerProcess
+from trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
-EXAMPLES = 4 * REPEAT_FACTOR
+EXAMPLES = count_trials(4, 400)
 """Valid requests and as many invalid ones per route."""
 CHECKS = [
     not_a_server_error,

@@ -184,6 +184,7 @@ def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
     retired = path.with_name(f"{RETIRED}{path.name}-{os.getpid()}")
     with storage_errors(path):
         make_folder(path.parent)
+        remove_leftovers_of_ended_processes(path)
         _remove_temporary(temporary)
         _restore_or_remove(retired, path)
         temporary.mkdir()
@@ -331,10 +332,39 @@ def remove_leftovers_beside(folder: Path) -> None:
     function and `remove_leftovers` only from the single process that writes the folder: otherwise
     they remove files that another process is writing.
     """
-    pattern = re.compile(rf"{re.escape(TEMPORARY_PREFIX)}(old-|gone-)?{re.escape(folder.name)}-\d+")
-    for path in folder.parent.glob(f"{TEMPORARY_PREFIX}*"):
-        if pattern.fullmatch(path.name):
-            _remove_leftover(path)
+    for path, _ in _leftovers_beside(folder):
+        _remove_leftover(path)
+
+
+def remove_leftovers_of_ended_processes(path: Path) -> None:
+    """Remove what processes left beside this file or folder when they died while writing it.
+
+    Other processes may be writing the same path: their temporary files are kept.
+    """
+    for leftover, process in _leftovers_beside(path):
+        if not _is_running(process):
+            _remove_leftover(leftover)
+
+
+def _leftovers_beside(path: Path) -> list[tuple[Path, int]]:
+    """List the temporary versions of a file or folder, and the numbers of their processes."""
+    pattern = re.compile(
+        rf"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}-(\d+)"
+    )
+    matches = (
+        (each, pattern.fullmatch(each.name)) for each in path.parent.glob(f"{TEMPORARY_PREFIX}*")
+    )
+    return [(each, int(match[1])) for each, match in matches if match is not None]
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # signal 0 only checks that the process exists
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True  # a process of another user
+    return True
 
 
 def remove_leftovers(folder: Path) -> None:

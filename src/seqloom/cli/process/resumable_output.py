@@ -101,6 +101,14 @@ class OutputFile:
                 "choose another file."
             )
 
+    def is_unfinished(self) -> bool:
+        """Return True if an earlier command has started the output and did not finish it.
+
+        A process that is killed before it writes the first record leaves an empty file without a
+        record. Such a file contains nothing to continue.
+        """
+        return self.partial.exists() and (self.partial.stat().st_size > 0 or self.record.exists())
+
     def _is_being_replaced(self) -> bool:
         """Return True if an interrupted command with --overwrite has not replaced the file yet."""
         return self.partial.exists() and bool(self.read_record().get("replaces"))
@@ -190,12 +198,12 @@ def open_output_file(
         "file."
     )
     with lock_or_fail(files.lock, problem):
-        exists = files.partial.exists()
+        is_unfinished = files.is_unfinished()
         with storage_errors(files.partial):
             descriptor = os.open(files.partial, os.O_RDWR | os.O_CREAT, 0o666)
         with os.fdopen(descriptor, "r+b") as partial:
             finished, size, replaces = 0, 0, overwrite
-            if exists and not overwrite:
+            if is_unfinished and not overwrite:
                 record = _matching_record(files, request)
                 finished, size, replaces = record["lines"], record["bytes"], record["replaces"]
                 if os.fstat(descriptor).st_size < size:

@@ -28,6 +28,7 @@ from seqloom.core.storage import (
     TEMPORARY_PREFIX,
     make_folder,
     publish,
+    remove_leftovers_of_ended_processes,
     sha256,
     storage_errors,
 )
@@ -73,6 +74,7 @@ def pack_run(folder: Path, path: Path) -> None:
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
     with storage_errors(path):
         make_folder(path.parent)
+        remove_leftovers_of_ended_processes(path)
         try:
             with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
                 text = json.dumps({"format": FORMAT, "files": contents}, indent=1)
@@ -166,6 +168,7 @@ def unpack_run(path: Path, folder: Path) -> None:
     temporary = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}-{os.getpid()}")
     with storage_errors(folder):
         make_folder(folder.parent)
+        remove_leftovers_of_ended_processes(folder)
         temporary.mkdir()
         try:
             extract(path, temporary)

@@ -32,7 +32,7 @@ from seqloom.runs.folder.integrity import (
     read_pointers,
     weights_store,
 )
-from seqloom.runs.folder.weights import assign_weights, read_tensors
+from seqloom.runs.folder.weights import assign_weights, limited_size, read_tensors
 from seqloom.tasks.build import load_task
 from seqloom.tasks.task import Task
 
@@ -135,9 +135,12 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
             f"{folder}: has no weights yet, because training has not reached its first evaluation. "
             f"Continue it with `seqloom train {folder} --resume`"
         )
-    model = build_model(config.model, task.signature)
+    path = weights / WEIGHTS
     try:
-        assign_weights(model, read_tensors(weights / WEIGHTS), weights / WEIGHTS)
+        tensors = read_tensors(path)
+        with limited_size(tensors, path):
+            model = build_model(config.model, task.signature)
+        assign_weights(model, tensors, path)
     except StorageError as error:
         if not settings:
             raise

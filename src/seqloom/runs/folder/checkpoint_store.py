@@ -128,7 +128,12 @@ class CheckpointStore:
 
     def find_damage(self, path: Path) -> list[str]:
         """List the differences between a folder and its manifest. An intact folder has none."""
-        problems = find_damage(path)
+        problems = [
+            f"{each}: is a symbolic link; replace it by the folder that it points to"
+            for each in (self.folder, path)
+            if each.is_symlink()
+        ]
+        problems = problems or find_damage(path)
         if not problems and read_manifest(path).get("step") != _step_and_repeat(path)[0]:
             problems = [f"{path}: contains the files of another step"]
         return problems

@@ -1,13 +1,16 @@
 """Weights as safetensors files, which hold named tensors and no code."""
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from seqloom.core.errors import StorageError
 
@@ -30,6 +33,12 @@ RENAMED = tuple(
 )
 """Changes of weight names, so that runs of earlier versions can be loaded. Each entry is a pair: a
 regular expression that matches the old part of a name, and the text that replaces this part."""
+
+MAX_HEADER_BYTES = 8 * 1024 * 1024
+"""Maximum size of the header of a safetensors file. A tensor needs about 150 bytes."""
+
+TOO_LARGE = re.compile("not enough memory|can't allocate memory|overflow")
+"""Matches the errors of torch about a tensor that does not fit into memory."""
 
 
 def current_name(name: str) -> str:
@@ -56,10 +65,54 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read a safetensors file. Names from earlier versions are replaced by the current ones."""
     try:
+        with path.open("rb") as file:
+            header_bytes = int.from_bytes(file.read(8), "little")
+        if header_bytes > MAX_HEADER_BYTES:
+            raise ValueError(f"header too large ({header_bytes:,} bytes)")
         tensors = safetensors.torch.load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise StorageError(f"{path}: is not a readable safetensors file: {error}") from error
     return {current_name(name): tensor for name, tensor in tensors.items()}
+
+
+@contextmanager
+def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
+    """A context in which a model is built that must not be much larger than its weights.
+
+    `assign_weights` explains smaller differences in detail. A recipe in a damaged or hostile run folder can describe a model that needs more memory than the
+    machine has. Layers register their parameters before they initialise them, so the StorageError is
+    raised before the memory is used.
+
+    path: the file of the weights, for the error message
+    """
+    values = sum(tensor.numel() for tensor in weights.values())
+    limit = 2 * values + 1_000_000
+    thread = threading.get_ident()
+    parameters: dict[int, nn.Parameter] = {}  # by identity, because layers can share a parameter
+    size = 0
+
+    def check(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal size
+        is_new = parameter is not None and id(parameter) not in parameters
+        if parameter is None or not is_new or threading.get_ident() != thread:
+            return
+        parameters[id(parameter)] = parameter
+        size += parameter.numel()
+        if size > limit:
+            raise StorageError(
+                f"{path}: does not match the model of config.toml: the file has {values:,} values, "
+                f"and the model has more than {limit:,}"
+            )
+
+    hook = register_module_parameter_registration_hook(check)
+    try:
+        yield
+    except RuntimeError as error:
+        if not TOO_LARGE.search(str(error)):
+            raise
+        raise StorageError(f"{path}: the model of config.toml cannot be built: {error}") from error
+    finally:
+        hook.remove()
 
 
 def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
@@ -74,6 +127,11 @@ def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) 
         f"'{name}' is {tuple(weights[name].shape)}, expected {tuple(parameter.shape)}"
         for name, parameter in parameters.items()
         if name in weights and weights[name].shape != parameter.shape
+    ]
+    problems += [
+        f"'{name}' has the type {weights[name].dtype}, expected a floating-point type"
+        for name in parameters.keys() & weights.keys()
+        if not weights[name].is_floating_point()
     ]
     if problems:
         listed = "\n".join(f"  {problem}" for problem in sorted(problems))
