@@ -20,8 +20,9 @@ clients share the machine, so times of the server are less informative than stat
 
 """
 TESTS = {
-    "kills": "training, fine-tuning, preparation, translation, packing and export, killed with SIGKILL "
-    "at a random moment, then resumed or repeated; results bit-identical",
+    "kills": "training, fine-tuning, preparation, translation, packing and unpacking, killed with "
+    "SIGKILL at a random moment, then resumed or repeated; results bit-identical",
+    "killed-export": "export, killed with SIGKILL at a random moment, then repeated; files identical",
     "faults": "process ends, EIO or ENOSPC at every disk operation of five kinds of writing; the "
     "earlier files stay intact",
     "full-disk": "training on a disk that becomes full, then resumed; results bit-identical",

@@ -25,4 +25,4 @@ def test_a_repeated_export_writes_the_same_files(exportable_run: Path, tmp_path:
 
     # A kill right after the rename leaves the manifest, which other toolkits do not use.
     check_repeated_after_kills(export, tmp_path / "exports", KILLS, MANIFEST)
-    save_results("kills.export", kills=KILLS, identical_results=KILLS)
+    save_results("killed-export", kills=KILLS, identical_results=KILLS)
