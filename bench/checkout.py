@@ -35,6 +35,9 @@ def commit_of(checkout: Path) -> str:
 
 
 def in_turn(names: list[str], number: int) -> list[str]:
-    """The names in the order of a round: each round starts with another name."""
-    first = number % len(names)
-    return names[first:] + names[:first]
+    """The names in the order of a round. The order changes from round to round, so that a name does
+    not always follow the same other name: the load of one measurement can slow down the next one.
+    Two names have both orders in two rounds, three names all six orders in six rounds."""
+    first = number // 2 % len(names)
+    order = names[first:] + names[:first]
+    return order[::-1] if number % 2 else order

@@ -177,17 +177,21 @@ class LoadFigures:
 
 
 def measure_load(
-    ports: dict[str, int], rounds: list[list[str]], clients: int
-) -> dict[str, LoadFigures]:
-    """Figures of each server. In each round, all servers translate the same texts in turn."""
-    figures = {name: LoadFigures() for name in ports}
-    for number, texts in enumerate(rounds):
-        for name in in_turn(list(ports), number):
-            server = figures[name]
-            rate, outputs = measure_throughput(ports[name], texts, clients, server.seconds)
-            server.rates.append(rate)
-            server.translations += outputs
-    return figures
+    ports: dict[str, int],
+    number: int,
+    texts: list[str],
+    clients: int,
+    figures: dict[str, LoadFigures],
+) -> None:
+    """Let all servers translate the same texts in turn. Add the results to the figures of each server.
+
+    number: number of the round
+    """
+    for name in in_turn(list(ports), number):
+        server = figures[name]
+        rate, outputs = measure_throughput(ports[name], texts, clients, server.seconds)
+        server.rates.append(rate)
+        server.translations += outputs
 
 
 def ratios_of(rates: list[float], others: list[float]) -> list[float]:
@@ -225,19 +229,25 @@ def measure(
     texts = list(sentences)[: count * rounds + 60]
     warm_up, timed, loaded = texts[:20], texts[20:60], texts[60:]
     startup_seconds = [measure_startup(folder, warm_up[0]) for _ in range(3)]
-    with ExitStack() as servers:
-        ports = {
-            MERGED: servers.enter_context(running_server(folder)),
-            SINGLE: servers.enter_context(running_server(folder, *ONE_AT_A_TIME)),
-        }
-        if before is not None:
-            ports[BEFORE] = servers.enter_context(running_server(folder, checkout=before))
-        for port in ports.values():
-            measure_throughput(port, warm_up, 4)
-        direct, over_http = measure_latency(run, ports[MERGED], [*warm_up, *timed])
-        direct, over_http = direct[len(warm_up) :], over_http[len(warm_up) :]
-        batches = [loaded[number * count : (number + 1) * count] for number in range(rounds)]
-        figures = measure_load(ports, batches, clients)
+    figures: dict[str, LoadFigures] = {name: LoadFigures() for name in (MERGED, SINGLE, BEFORE)}
+    for number in range(rounds):
+        # New processes in each round: where the weights lie in memory changes the speed of a process
+        # by some percent.
+        with ExitStack() as servers:
+            ports = {
+                MERGED: servers.enter_context(running_server(folder)),
+                SINGLE: servers.enter_context(running_server(folder, *ONE_AT_A_TIME)),
+            }
+            if before is not None:
+                ports[BEFORE] = servers.enter_context(running_server(folder, checkout=before))
+            for port in ports.values():
+                measure_throughput(port, warm_up, 4)
+            measure_load(
+                ports, number, loaded[number * count : (number + 1) * count], clients, figures
+            )
+            if number == rounds - 1:
+                direct, over_http = measure_latency(run, ports[MERGED], [*warm_up, *timed])
+    direct, over_http = direct[len(warm_up) :], over_http[len(warm_up) :]
     merged, single = figures[MERGED], figures[SINGLE]
     assert merged.translations == single.translations, "merging changed a translation"
     ratios = ratios_of(merged.rates, single.rates)
@@ -245,7 +255,7 @@ def measure(
     return {
         "run": folder.name,
         "clients": clients,
-        "requests": sum(len(batch) for batch in batches),
+        "requests": len(merged.translations),
         "requests_a_second": {MERGED: merged.rates, SINGLE: single.rates},
         "times_faster": ratios,
         "times_faster_median": statistics.median(ratios),
@@ -320,8 +330,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=256, help="requests per round")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--requests", type=int, default=140, help="requests per round")
     parser.add_argument("--out", type=Path, default=RESULTS)
     add_before_option(parser)
     given = parser.parse_args()

@@ -1,6 +1,7 @@
 """The benchmarks of the service and the page compare the present version with another checkout."""
 
 import argparse
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,18 @@ def test_every_server_is_once_the_first(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(serving, "measure_throughput", translate)
     ports = {serving.MERGED: 1, serving.SINGLE: 2, serving.BEFORE: 3}
-    figures = serving.measure_load(ports, [["a", "b"], ["c", "d"], ["e", "f"]], 4)
-    assert order == [1, 2, 3, 2, 3, 1, 3, 1, 2]
+    figures = {name: serving.LoadFigures() for name in ports}
+    for number, texts in enumerate([["a", "b"], ["c", "d"], ["e", "f"]]):
+        serving.measure_load(ports, number, texts, 4, figures)
+    assert order == [1, 2, 3, 3, 2, 1, 2, 3, 1]
     compared = serving.compare_with_before(figures, "b6544ab5")
     assert compared["throughput_ratio_median"] == pytest.approx(3)
     assert compared["p50_ms"] == compared["p95_ms"] == pytest.approx(3)
     assert compared["different_translations"] == 6
     assert in_turn(["now"], 5) == ["now"]
+    assert {tuple(in_turn(["a", "b", "c"], number)) for number in range(6)} == {
+        *permutations("abc")
+    }
 
 
 def serving_results(**more: Any) -> dict[str, Any]:

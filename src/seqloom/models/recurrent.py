@@ -183,16 +183,12 @@ class RecurrentEncoder(EncoderModule):
 
         Not in evaluation mode, because the analyses there need the embedded input of each position.
         """
+        if not (self.training and source.tokens is not None):
+            return False
         lowest = [*self.forward_layers[:1], *self.backward_layers[:1]]
-        return (
-            self.training
-            and source.tokens is not None
-            and self.embedder.is_function_of_token
-            and all(
-                layer.cell == "gru"
-                and trains_on_cpu(source.values, layer.network.all_weights[0][0])
-                for layer in lowest
-            )
+        return self.embedder.is_function_of_token and all(
+            layer.cell == "gru" and trains_on_cpu(source.values, layer.network.all_weights[0][0])
+            for layer in lowest
         )
 
     def _encode_layer(
