@@ -1,8 +1,8 @@
 """Latency and throughput of the HTTP service: python -m bench.serving RUN [--before CHECKOUT]
 
-Servers of one run are measured side by side: one merges requests into batches, one processes one
-request at a time, and with `--before` one is the server of another checkout of seqloom. Their clients
-alternate, so that other load on the machine affects all of them.
+Servers of one run are measured in turn: one merges requests into batches, one processes one request
+at a time, and with `--before` one is the server of another checkout of seqloom. They alternate, so that
+other load on the machine affects all of them.
 """
 
 import argparse
@@ -163,7 +163,7 @@ class LoadFigures:
 
     rates: requests per second of each round
     seconds: duration of each request
-    translations: of all rounds
+    translations: the outputs of all rounds
     """
 
     rates: list[float] = field(default_factory=list)
@@ -232,7 +232,7 @@ def measure(
     figures: dict[str, LoadFigures] = {name: LoadFigures() for name in (MERGED, SINGLE, BEFORE)}
     for number in range(rounds):
         # New processes in each round: where the weights lie in memory changes the speed of a process
-        # by some percent.
+        # by a few percent.
         with ExitStack() as servers:
             ports = {
                 MERGED: servers.enter_context(running_server(folder)),

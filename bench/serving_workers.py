@@ -1,7 +1,7 @@
 """Throughput of `seqloom serve --workers`: python -m bench.serving_workers RUN
 
-A server with one worker and a server with several workers are measured side by side. Their clients
-alternate, so that other load on the machine affects both. The CPU time per request does not depend on
+A server with one worker and a server with several workers are measured in turn. They alternate, so
+that other load on the machine affects both. The CPU time per request does not depend on
 other load: it gives the largest speed-up that the cores of the machine allow.
 """
 

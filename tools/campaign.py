@@ -14,9 +14,9 @@ from typing import Any
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 HEAD = """# Reliability
 
-Written by `make campaign` (`tools/campaign.py`), one row per kind of reliability test. A test fails if it loses data, accepts
-damaged data or gets an error, so every number of lost, undetected or failed cases in this table is 0. Server and
-clients share the machine, so times of the server are less informative than statuses and counts.
+Written by `make campaign` (`tools/campaign.py`), one row per kind of reliability test. A test fails if seqloom loses data,
+accepts damaged data or ends with an unexpected error, so every number of lost, undetected or failed cases in this table is 0. Server
+and clients share the machine, so times of the server are less informative than statuses and counts.
 
 """
 TESTS = {
@@ -107,7 +107,7 @@ def format_results(results: dict[str, Any]) -> str:
 
 def list_values(parts: Sequence[dict[str, Any]], key: str) -> str:
     """The distinct values of a fact about the measurements."""
-    return ", ".join(sorted({part["measured_with"][key] for part in parts}))
+    return " or ".join(sorted({part["measured_with"][key] for part in parts}))
 
 
 def format_page(rows: dict[str, list[dict[str, Any]]]) -> str:

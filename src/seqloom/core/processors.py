@@ -22,7 +22,10 @@ def available_processors() -> int:
 
 
 def _quotas() -> list[float]:
-    """Return the CPU quotas of all control groups of this process, in processors."""
+    """Return the CPU quotas of the control groups of this process and of their parents.
+
+    A quota is a number of processors, for example 1.5.
+    """
     try:
         lines = PROCESS_CGROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux

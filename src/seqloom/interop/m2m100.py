@@ -182,9 +182,12 @@ def _nllb_table(folder: Path, model: bytes, settings: Mapping[str, Any]) -> Tabl
 
 
 def _added_tokens(folder: Path, settings: Mapping[str, Any], first: int) -> dict[int, str]:
-    """Return the tokens that are not pieces of sentencepiece, by id: languages and <mask>.
+    """Return tokens that are not pieces of sentencepiece, by id.
 
-    first: the first id after the pieces
+    These are the added tokens of tokenizer.json. If it lists none, they are the languages and
+    <mask>, with ids from `first` on.
+
+    first: the first id after the pieces of sentencepiece
     """
     content = read_json_if_present(folder / "tokenizer.json").get("added_tokens")
     if isinstance(content, list):

@@ -26,7 +26,7 @@ RULE = (
     "required side of the bound with every seed, and if the mean is more than two standard errors "
     "away from the bound. It fails if the same is true for the other side. A claim is confirmed if "
     "all its statements hold, refuted if one fails, and undecided otherwise. With three seeds, a "
-    "random number passes about once in eleven times."
+    "number that varies randomly around the bound passes about one time in eleven."
 )
 
 

@@ -179,9 +179,10 @@ class RecurrentEncoder(EncoderModule):
         return Memory(states, mask, torch.stack(ends, dim=1), source.tokens)
 
     def _shares_inputs(self, source: Padded) -> bool:
-        """Return True if the lowest layer projects the vector of each token only once (`fast/gru.py`).
+        """Return True if the lowest layer projects the vector of each distinct token only once.
 
-        Not in evaluation mode, because the analyses there need the embedded input of each position.
+        See `fast/gru.py`. False in evaluation mode, because analyses need the embedded input of
+        each position.
         """
         if not (self.training and source.tokens is not None):
             return False
@@ -198,8 +199,8 @@ class RecurrentEncoder(EncoderModule):
 
         Return the hidden vectors (B, S, D) and the final state (B, C).
 
-        vectors: see `RecurrentLayer.encode_repeated`. Default: None, the values of the source are
-                 vectors
+        vectors: see `RecurrentLayer.encode_repeated`. If None (default), the values of `source` are
+                 the input vectors
         """
 
         def encode(layer: RecurrentLayer, source: Padded) -> tuple[Tensor, Tensor]:
@@ -282,28 +283,31 @@ class RecurrentState:
 
 
 class RecurrentDecoder(DecoderModule):
-    """Computes s_t from s_{t-1} and the previous token y_{t-1}, with or without attention.
+    """Computes s_t from s_{t-1} and e_{t-1}, the embedding of the previous token.
 
     The state s of a layer is its hidden vector h; the state of an LSTM layer is [h; c] with the
     cell state c. Attention to the source runs once per step. Its query is h of one layer, the query
     layer: the lowest layer if `context_uses` contains "layer", otherwise the top layer.
     `context_uses` lists where the decoder uses the attention context a:
 
-        input    the input of the lowest layer is [y_{t-1}; a]. If the query is the state after the
-                 step, a is the context of the previous step, because the context of the current
-                 step is computed only later
+        input    a is appended to the input of the lowest layer: [e_{t-1}; a]. If the query is the
+                 state after the step, this a is the context of the previous step, because that of
+                 the current step does not exist yet
         layer    the input of the layer above the query layer is [h; a]
         state    a replaces h of the query layer, projected if the widths differ. If the query is
                  the previous state, a replaces the previous h before the layers run. Otherwise a
                  replaces the new h immediately after the query layer has computed it
-        readout  logits = W [h; a] + b, where h belongs to the top layer
+        readout  a is appended to the input of the output layer: logits = W [h; a] + b, where h
+                 belongs to the top layer
 
     initial_state:           computes s_0 from the output of the encoder
     attention:               attention to the source; None: no attention
     query_is_previous_state: True: the query is the state before the step. False: after the step
-    summary_uses:            the encoder summary is appended to the "input", the "readout" or both
-    readout_uses_input:      True: the embedding of y_{t-1} is appended to the readout's features
-    dropout:                 dropout between layers and before the readout
+    summary_uses:            where `Memory.summary`, the vector for the whole source, is appended:
+                             to the input of the lowest layer ("input"), to the input of the output
+                             layer ("readout"), or to both
+    readout_uses_input:      True: e_{t-1} is appended to the input of the output layer
+    dropout:                 dropout between layers and before the output layer
     """
 
     def __init__(

@@ -43,13 +43,15 @@ class LearnedLookup(Lookup):
     vocabulary:   number of tokens
     width:        D, the width of a vector
     noise:        standard deviation of Gaussian noise that is added to the vectors in training. It
-                  should be small, so that a vector stays closest to its own token
+                  should be small, so that a vector with noise is still closest to the vector of its
+                  own token
     scaled:       if True, weights are initialised with standard deviation 1/√D, and vectors are
                   multiplied by √D after the lookup. This suits an output layer that shares the
                   weights. If False, weights are initialised with standard deviation 1
     word_dropout: probability with which training sets the vector of a token to zero. The other
                   vectors are not rescaled. Default: 0
-    replaced:     a token whose own vector is not used. Default: every token uses its own vector
+    replaced:     a token that has another vector instead of its own, see `ReplacedToken`. Default:
+                  None; every token has its own vector
     """
 
     def __init__(
@@ -276,7 +278,8 @@ class Readout(nn.Module):
             hidden = self.hidden_layer(features.flatten(0, 1).index_select(0, real))
             weight: Tensor = self.output.weight
             bias: Tensor = self.output.bias
-            if self.excluded:  # autograd copies the gradient of a slice, which is large
+            # Backward through a slice copies the gradient, which is as large as the weight.
+            if self.excluded:
                 weight, bias = weight[self.excluded :], bias[self.excluded :]
             real_targets = targets.flatten()[real] - self.excluded
             return linear_cross_entropy_sum(hidden, weight, bias, real_targets, smoothing)

@@ -46,7 +46,7 @@ class AttentionTrace:
     """Every intermediate result of attention, from queries to context, for all heads.
 
     queries: (B, H, T, Dq)
-    keys:    (B, H, S, Dk) before the score prepares them
+    keys:    (B, H, S, Dk) the input of `AttentionScore.prepare`
     scores:  (B, H, T, S)
     weights: (B, H, T, S)
     values:  (B, H, S, Dv)

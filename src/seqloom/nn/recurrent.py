@@ -12,8 +12,8 @@
              h' = o ∘ tanh(c')
 
 Each W x and each U h has its own bias, omitted above. torch computes the cells, except a GRU in
-training on a CPU (`fast/gru.py`, `fast/repeated_gru.py`). A state is one tensor (B, C): the hidden vector h, followed by
-the cell c of an LSTM.
+training on a CPU (`fast/gru.py`, `fast/repeated_gru.py`). A state is one tensor (B, C): the hidden
+vector h, followed by the cell c of an LSTM.
 """
 
 import warnings

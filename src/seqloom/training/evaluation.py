@@ -32,7 +32,7 @@ KEPT_WEIGHTS = 1
 class DevScores:
     """The scores of one evaluation.
 
-    values:           the scores by name. `training.stopping.score` is one of these names
+    values:           the scores by name. The setting training.stopping.score is one of these names
     higher_is_better: names of the scores for which higher is better
     groups:           the scores of each group of the dev split, such as a language pair; empty if
                       there is only one group

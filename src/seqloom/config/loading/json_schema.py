@@ -52,8 +52,8 @@ EXTENSION_KIND = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
 """Pattern of the kind of an extension, "module:Name"."""
 
 ANYTHING = {"additionalProperties": True}
-"""A schema that accepts all values. Tombi warns about tables that do not say that they accept all
-keys, so {} would not be enough."""
+"""A schema that accepts all values. Tombi warns about schemas of tables without
+`additionalProperties`, so {} would not be enough."""
 
 TYPE_PROBLEMS = {
     "integer": "int_type",
@@ -61,7 +61,8 @@ TYPE_PROBLEMS = {
     "boolean": "bool_type",
     "string": "string_type",
 }
-"""Maps a type of JSON Schema to the type of pydantic's error about another value."""
+"""Maps a type of JSON Schema to the type of the error that pydantic raises for a value of another
+type."""
 
 
 def recipe_schema() -> Schema:
@@ -179,9 +180,9 @@ def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
 def _choose(table: Schema, otherwise: Schema) -> Schema:
     """Return a schema that checks a table with `table`, and other values with `otherwise`.
 
-    With `anyOf`, a validator would report only that a value does not match. But some editors find
-    the settings that they complete only in `anyOf`. So there is an `anyOf`, which accepts all. The
-    part that accepts all is the first one, so that validators do not check the others.
+    With `anyOf` alone, a validator would report only that no part matches. But some editors look for
+    completions only in `anyOf`. So the `anyOf` here starts with a part that accepts everything: it
+    serves completion, and validators do not check its other parts.
     """
     return {
         **ANYTHING,

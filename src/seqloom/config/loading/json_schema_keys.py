@@ -79,9 +79,9 @@ def _keys_of_all_tables() -> tuple[str, ...]:
 
 
 def _reject_key_of_other_table(name: str, keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
-    """Reject a key that is one edit away from a key of this table, but a key of another table.
+    """Reject a key of another table that is one edit away from a key of this table.
 
-    The command line then suggests the other table, too, and its message depends on the path.
+    The command line also suggests the other table, so its message depends on the path.
     """
     messages = {explain_unknown_key(UnknownKey((*path, name), (*keys,))) for path in paths}
     return _reject(messages.pop()) if len(messages) == 1 else ref(UNKNOWN)

@@ -162,10 +162,10 @@ LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 class StaticBeam(StaticSearch):
     """Beam search on tensors of fixed shape.
 
-    `indices` and `values` are the tables. For each step and each row they store two candidates. The
-    first is from `BeamSelection.continuing` and does not end in END. The second is from
-    `BeamSelection.best` and may end in END; the names of its entries start with END_, and HAS_ENDED
-    says whether it ends in END.
+    The tables of the search (see the top of this module) are `indices` and `values`. For each step
+    and each row they store two candidates: one from `BeamSelection.continuing`, which does not end
+    in END, and one from `BeamSelection.best`, which may. HAS_ENDED and the entries END_… belong to
+    the second candidate. HAS_ENDED is 1 if it ends in END. `StaticSearch` explains B, K, R and T.
 
     indices:  (T, 4, R) the four entries are TOKEN, PARENT, END_PARENT and HAS_ENDED
     values:   (T, 4, R) the four entries are LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY and
@@ -173,7 +173,8 @@ class StaticBeam(StaticSearch):
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
     scores:   (B, C)    the best scores of finished hypotheses, as in `FinishedScores`
-    stops:    (B,)      number of tokens generated when the source was done; 0 if it is not done
+    stops:    (B,)      number of tokens generated when the search for this source stopped; 0 if it
+                        has not stopped
     """
 
     search: Beam

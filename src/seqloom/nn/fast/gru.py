@@ -10,8 +10,8 @@ Autograd would compute the gradients of the large matrices W and U at every step
 Here the intermediate values of all steps are stored in one tensor, and the gradient of each matrix
 is computed as one product over all steps.
 
-If the same input vector is at several positions, as the vector of a frequent token, the product
-with W is computed only once for all these positions, in forward and in backward.
+If several positions have the same input vector, for example that of a frequent token, the product
+with W is computed only once for all of them, in the forward and in the backward pass.
 """
 
 from dataclasses import dataclass

@@ -173,11 +173,11 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """Return the compiled torch search.
+        """Choose compiled torch, or plain torch if compiled torch cannot be used.
 
-        compile_now: if True, the search is compiled on first use, and a ConfigError is raised if it
-                     cannot be compiled. If False, plain torch is returned for a search that is not
-                     compiled yet or cannot be compiled.
+        compile_now: if True, a search that is not compiled yet is compiled on first use, and a
+                     ConfigError is raised if this is impossible. If False, plain torch is chosen
+                     for such a search, and for one that cannot be compiled.
         """
         if compile_now:
             self.check_compiled(decoding, options)

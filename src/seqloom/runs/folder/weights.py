@@ -77,11 +77,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 @contextmanager
 def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
-    """A context in which a model is built that must not be much larger than its weights.
+    """Context manager for building a model. Raises a StorageError if the model becomes much larger
+    than its stored weights.
 
     A recipe in a damaged or hostile run folder can describe a model that needs more memory than the
-    machine has. Layers register their parameters before they initialise them, so the StorageError
-    is raised before the memory is used. `assign_weights` reports smaller differences in detail.
+    machine has. Layers register their parameters before they initialise them, so the error is
+    raised before the memory is used. `assign_weights` reports smaller differences in detail.
 
     path: the file of the weights, for the error message
     """

@@ -1,7 +1,7 @@
 """Routes that show how an output was computed: attention, search, alternatives, explanations.
 
 Each request is about one text. The thread of the run's batcher processes it between the batches of
-other requests, or, if it only continues an output, in a batch with other requests.
+other requests. A request that only continues an output shares a batch with other requests.
 """
 
 from collections.abc import Callable, Sequence

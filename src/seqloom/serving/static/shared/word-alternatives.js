@@ -3,7 +3,7 @@
 import { request } from "./api-client.js";
 import { END, wordsOf } from "./words.js";
 
-/** Browsers send at most six requests to a server at the same time. The server computes those that wait together. */
+/** Maximum number of alternatives to a word. Each needs a request, and browsers send at most six requests to a server at the same time. */
 const MAX_ALTERNATIVES = 6;
 
 /**
