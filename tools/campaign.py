@@ -105,9 +105,9 @@ def format_results(results: dict[str, Any]) -> str:
     return "; ".join(facts)
 
 
-def list_values(parts: Sequence[dict[str, Any]], key: str) -> str:
+def list_values(parts: Sequence[dict[str, Any]], key: str, separator: str = ", ") -> str:
     """The distinct values of a fact about the measurements."""
-    return " or ".join(sorted({part["measured_with"][key] for part in parts}))
+    return separator.join(sorted({part["measured_with"][key] for part in parts}))
 
 
 def format_page(rows: dict[str, list[dict[str, Any]]]) -> str:
@@ -116,7 +116,7 @@ def format_page(rows: dict[str, list[dict[str, Any]]]) -> str:
     rows: contents of the files of each row, by the name of the row
     """
     everything = [part for parts in rows.values() for part in parts]
-    facts = "; ".join(f"{key} {list_values(everything, key)}" for key in SHARED)
+    facts = "; ".join(f"{key} {list_values(everything, key, ' or ')}" for key in SHARED)
     table = [
         f"| {TESTS[name]} | {format_results(join_results([part['results'] for part in parts]))} "
         f"| {list_values(parts, 'commit')} | {list_values(parts, 'date')} |"
