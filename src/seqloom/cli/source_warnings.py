@@ -1,4 +1,9 @@
-"""Prints warnings about input lines: unknown characters, inserted parts and missing numbers."""
+"""Prints warnings about input lines and their outputs.
+
+They are about characters and words that the vocabulary does not contain, parts of the input that
+seqloom inserted into the output, numbers missing in the output, empty outputs, and missing glossary
+phrases.
+"""
 
 from __future__ import annotations
 

@@ -122,7 +122,8 @@ def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
     path: the path of the unknown key in the recipe
 
     Return an empty list if there are more than four such paths. Also return an empty list if one
-    of them is `path` itself: then the table accepts the key, but only with another `kind`.
+    of them is `path` itself: the key is then in the right table, but valid only with another value
+    of the table's setting `kind`.
     """
     given = format_path(tuple(part for part in path if isinstance(part, str)))
     paths = {

@@ -1,4 +1,7 @@
-"""Statistics of a split, collected in one pass over its examples. Several processes read large files."""
+"""Statistics of a split, collected in one pass over its examples.
+
+Large training files are cut into parts, which several processes read in parallel.
+"""
 
 import hashlib
 import heapq

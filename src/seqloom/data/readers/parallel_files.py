@@ -17,8 +17,9 @@ def read_parallel(
     """Yield an example or an `InvalidLine` for each line. Files that belong together must have the
     same number of lines.
 
-    Lines before `first_line` and after `last_line` are read but not yielded, so that files
-    with different numbers of lines are always detected. Lines are counted over all files.
+    `first_line` and `last_line` are line numbers that continue from one source file to the next.
+    Lines outside this range are read but not yielded, so that files with different numbers of lines
+    are always detected.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """

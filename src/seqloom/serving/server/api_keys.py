@@ -38,8 +38,8 @@ class ApiKeys:
             )
         if any(words[0] == EMPTY_DIGEST for _, words in entries):
             raise DataError(
-                f"{path}: contains the digest of an empty key. The variable KEY was not set; remove "
-                f"that line and add a key with: {ADD_KEY_COMMAND}"
+                f"{path}: one line is the digest of an empty key, probably because the shell variable "
+                f"KEY was not set. Remove this line, set KEY, and add the key with: {ADD_KEY_COMMAND}"
             )
         if not entries:
             raise DataError(f"{path}: contains no API key; add one with: {ADD_KEY_COMMAND}")
