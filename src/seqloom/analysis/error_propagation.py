@@ -46,13 +46,16 @@ class SentenceErrors:
 
     error_index:      index of the first wrong token; None if the output equals the reference
     reference_pieces: tokens of the reference, END included
-    wrong_piece:      output token at `error_index`; "" if the output ends before it
+    wrong_piece:      output token at `error_index`; "" if the output ends before this index or
+                      equals the reference
     after_reference:  log p of each reference token if the decoder reads the reference
     after_error:      log p of each reference token if the decoder reads the reference with one
-                      wrong token. If the wrong token is END, the sequence ends at the error,
-                      because no token follows END.
+                      wrong token. If the wrong token is END, or if the output ends before
+                      `error_index`, the sequence ends at the error, because there is no wrong
+                      token that the decoder could read.
     after_output:     log p of each reference token if the decoder reads its own output. The
-                      sequence ends where the output ends.
+                      sequence is not longer than the output. If the output reached the length
+                      limit without END, the sequence can have one more value.
 
     The three sequences of log p are equal up to and including `error_index`.
     """
@@ -120,9 +123,12 @@ class ErrorPropagation:
 def measure_error_propagation(
     run: Run, examples: Sequence[Example], advance: ProgressCallback | None = None
 ) -> ErrorPropagation:
-    """Decode every source greedily and compare the output with its closest reference.
+    """Decode every source greedily, and measure how the first error changes log p of the reference.
 
-    The closest reference is the one that shares the longest prefix with the output.
+    If an example has several references, the output is compared with the reference that shares the
+    longest prefix with it.
+
+    advance: callback that receives the number of completed sentences and the total number
     """
     check_has_source(run)
     if not examples:
@@ -258,10 +264,10 @@ def common_prefix_length(output: Sequence[int], reference: Sequence[int]) -> int
 def mean_curve(
     sentences: Sequence[SentenceErrors], before: int = 4, after: int = 12
 ) -> list[CurvePoint]:
-    """Average log p by distance from the error, from -`before` to `after`.
+    """Return the means of log p at each distance from the error, from -`before` to `after`.
 
-    At distances up to 0 the three prefixes are equal. Therefore the means for the three prefixes
-    are equal too, if they are computed over the same sentences.
+    Sentences without an error are ignored. Distances that no sentence reaches are left out. At
+    distances up to 0 the three prefixes of a sentence are equal, so their log p is equal too.
     """
     with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
     points = []

@@ -233,7 +233,10 @@ def _record_outputs(
         def split(
             module: nn.Module, arguments: object, stream: Tensor, record: RecordedLayer = record
         ) -> Tensor:
-            """Record the output (B, N, D) of a layer as one tensor for each of the N positions."""
+            """Record the output (B, N, D) of a layer as one tensor for each of the N positions.
+
+            Returns the output, joined from these tensors, so that the gradient passes through them.
+            """
             record.states.extend(stream.unbind(1))
             return torch.stack(record.states, dim=1)
 
@@ -259,7 +262,10 @@ def _recording_steps(layer: RecurrentLayer, record: RecordedLayer) -> Iterator[N
 
 @contextmanager
 def _replacing(module: nn.Module, name: str, function: Callable[..., object]) -> Iterator[None]:
-    """Replace a method of one module. Other modules of the same class keep theirs."""
+    """Replace a method of one module inside the `with` block.
+
+    Other modules of the same class keep their own method.
+    """
     setattr(module, name, function)
     try:
         yield

@@ -48,7 +48,7 @@ class ForwardTrace:
     attention:     (T, S) attention weights of each step, averaged over heads; None without attention
     probabilities: (T,) probability of each output token, given the tokens before it
     contexts:      (T, C) attention context of each step; None without attention
-    readers:       what the lowest decoder layer and the output compute from the context
+    readers:       the vectors that are computed from the context; empty without attention
     """
 
     source: tuple[str, ...]
@@ -98,7 +98,13 @@ def trace_forward(
 
 
 def _cells(name: str, model: Model) -> tuple[str | None, str]:
-    """Return the cells of encoder and decoder. Raise ConfigError if one is not recurrent."""
+    """Return the cell types of encoder and decoder: "rnn", "gru" or "lstm".
+
+    The cell type of the encoder is None if the model has no encoder. Raises ConfigError if the
+    encoder or the decoder is not recurrent.
+
+    name: name of the run, for the error message
+    """
     encoder, decoder = model.encoder, model.decoder
     problems = []
     if encoder is not None and not isinstance(encoder, RecurrentEncoder):
@@ -136,7 +142,10 @@ def _contexts(attention: RecordedAttention) -> Tensor:
 def _context_readers(
     uses: frozenset[ContextUse], query_is_previous_state: bool
 ) -> frozenset[ContextReader]:
-    """Return what is computed from the context. See `RecurrentDecoder` for both parameters."""
+    """Return the vectors that are computed from the context.
+
+    `RecurrentDecoder` describes both parameters. Its name for `uses` is `context_uses`.
+    """
     readers: set[ContextReader] = set()
     if uses & {"readout", "layer"}:
         readers.add("output")

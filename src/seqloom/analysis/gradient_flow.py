@@ -170,7 +170,7 @@ def prediction_losses(logits: Tensor, targets: Padded) -> Tensor:
 
 
 def select_step(losses: Tensor, step: int) -> Tensor:
-    """Set the losses (B, T) to zero except at one step, counted from 1."""
+    """Return the losses (B, T) with zeros at all steps except this one, counted from 1."""
     steps = torch.arange(1, losses.shape[1] + 1, device=losses.device)
     return losses * (steps == step)
 

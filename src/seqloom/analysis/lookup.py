@@ -62,7 +62,7 @@ class LookupTable:
     temperature: float = 1.0
 
     def problems(self) -> list[str]:
-        """Return everything that is wrong with the numbers."""
+        """Return one message for each problem. The list is empty if the table is valid."""
         matrices = {"keys": self.keys, "values": self.values, "query": [self.query]}
         problems = [text for name, rows in matrices.items() for text in matrix_problems(name, rows)]
         if not problems and len(self.query) != len(self.keys[0]):
@@ -110,7 +110,7 @@ class LookupResult:
 def look_up(table: LookupTable, method: LookupMethod) -> LookupResult:
     """Look up the query in the table.
 
-    Raises ConfigError, which lists all problems of the table, if the table is not valid.
+    Raises ConfigError if the table is not valid. The message lists all problems.
     """
     if problems := table.problems():
         raise ConfigError("\n".join(["the lookup cannot be computed:", *problems]))
@@ -142,7 +142,7 @@ def look_up(table: LookupTable, method: LookupMethod) -> LookupResult:
 
 
 def _method(table: LookupTable, method: LookupMethod) -> tuple[AttentionScore, Selection, str]:
-    """Return the score, the selection and the formula of the weights."""
+    """Return the score function, the kind of selection, and the formula of the weights."""
     match method:
         case "exact":
             return ExactScore(), "exact", "1 for the key that equals q, else 0"

@@ -41,8 +41,8 @@ class StateNorms:
     labels: one token per state. The label of a decoder state is the token that is predicted from
             it; the initial state of a recurrent decoder is labelled "initial"
     total:  norm of the gradient at each hidden vector
-    parts:  norms of its summands: "output", "recurrence" and "query" (see `StateGradients`). Empty
-            for Transformer layers
+    parts:  norms of the summands of this gradient: "output", "recurrence" and "query" (see
+            `StateGradients`). Empty for Transformer layers
     cell:   norm of the gradient at the cell c of an LSTM; empty for other layers
     """
 
@@ -71,8 +71,8 @@ class AttentionNorms:
     weights:     (T, S) ∂L/∂α at the attention weights α, not a norm
     scores:      (T, S) ∂L/∂e at the scores e, not a norm
     queries:     (T,)   norm of ∂L/∂q at the query q
-    keys:        (T, S) norm of the part of ∂L/∂k, at each key k, that comes from one decoder step
-    all_keys:    (S,)   norm of ∂L/∂k, from all decoder steps together
+    keys:        (T, S) norm of the part of ∂L/∂k that comes from this decoder step, for each key k
+    all_keys:    (S,)   norm of ∂L/∂k, the sum of the parts of all decoder steps
     """
 
     layer: int
@@ -184,7 +184,9 @@ def trace_loss_gradients(
     step: int | None = None,
     decoding: DecodingConfig | None = None,
 ) -> LossGradientTrace:
-    """Differentiate the training loss of a target text at states, attention and weights.
+    """Differentiate the training loss of a target text, and return the norms of its gradients.
+
+    The gradients are those at hidden states, inside attention, and at the weights.
 
     text:     source text. For a language model: the text to complete; not used if `target` is given
     target:   target text. Default: the output that the search returns.
@@ -303,7 +305,11 @@ _GROUPS = {
     r"decoder\.copying": "copying",
     r"decoder\.readout": "readout",
 }
-"""Patterns of parameter names, and the group of each. Layers are counted from 1 in groups."""
+"""Regular expressions for parameter names, and the group of the parameters that match.
+
+The first expression that matches a name decides. {} stands for the number of the layer, counted
+from 1.
+"""
 
 
 def parameter_group(name: str) -> str:

@@ -4,10 +4,10 @@
     he threw a pie                        log p = -3.2
     I was hit with a pie that he threw    log p = -7.2
 
-A small decoder reads the probability of each next word from a table. The lecture gives the words
-and the log-probabilities of the three outputs; END is included in them. The log-probabilities of
-the single words are chosen such that they add up to these numbers. The searches are the same as for
-trained models.
+A small decoder reads the probability of each next word from a table. The lecture gives the three
+outputs and their log-probabilities, which include END. The numbers in the table are chosen such
+that the words of each output, with END, add up to its log-probability. The searches are the same as
+for trained models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from seqloom.text.vocabulary import END, SPECIAL_TOKENS, Vocabulary
 
 SOURCE = "il a m'entarté"
 EXAMPLE_DECODING = BeamConfig(width=2, max_length=12)
-"""The search of the lecture: k = 2."""
+"""The search of the lecture: beam search of width 2."""
 END_NAME = SPECIAL_TOKENS[END]
 NEXT_WORDS: Mapping[str, Mapping[str, float]] = {
     "": {"he": -0.7, "I": -0.9},

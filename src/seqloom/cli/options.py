@@ -42,10 +42,10 @@ _WRITTEN_BY = "Give a folder that `seqloom train` wrote, or a file that `seqloom
 
 
 def existing_run(path: Path | None) -> Path | None:
-    """Option callback: call `locate_run`.
+    """Option callback: return the folder of the run (see `locate_run`).
 
-    Also starts the integrity check of the files of the run, which runs in a thread while the
-    command imports torch.
+    Also starts a thread that checks the integrity of the run's files while the command imports
+    torch.
     """
     if path is None:
         return None
@@ -55,8 +55,10 @@ def existing_run(path: Path | None) -> Path | None:
 
 
 def existing_parent(path: Path | None) -> Path | None:
-    """Option callback that checks the run of --from. Returns the path unchanged, because the new
-    run stores it."""
+    """Option callback: raise NotFoundError if there is no run at the path that --from gives.
+
+    Returns the path unchanged, because the new run stores the path as the user gave it.
+    """
     if path is not None:
         locate_run(path)
     return path

@@ -40,7 +40,7 @@ def resolve_recipe(
 ) -> ResolvedRecipe:
     """Read a recipe file or a bundled recipe, apply --set, and print warnings about settings.
 
-    parent: the run of --from, which completes the recipe of a fine-tuning
+    parent: the run of --from, for fine-tuning. It provides the settings that the recipe leaves out
     """
     from seqloom.runs.recipe import load_recipe
 

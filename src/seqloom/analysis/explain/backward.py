@@ -70,7 +70,7 @@ def describe_backward(
     step: int,
     focus: HeadSelection,
 ) -> Explanation:
-    """Describe the backward pass of the loss of one prediction through attention.
+    """Build the explanation that `explain_backward` returns, from gradients computed before.
 
     output:    the output that contains the prediction
     gradients: gradients of the loss of this prediction
@@ -119,7 +119,10 @@ def explain_gradients(
     step: int,
     focus: HeadSelection,
 ) -> tuple[TracedValue, ...]:
-    """Describe the gradients at one decoder step of the first row of a batch.
+    """Return the loss of one decoder step and its gradients as traced values.
+
+    The gradients at the decoder states are included only if the decoder is recurrent. If the batch
+    has several rows, only the first row is used.
 
     gradients: gradients of the loss of this step
     labels:    tokens at the source positions

@@ -132,7 +132,8 @@ def explain_step(
 def select_head(decoder: DecoderModule, focus: HeadSelection) -> tuple[int | None, int | None]:
     """Return the layer and the head to explain, counted from 1.
 
-    Both are None if the decoder has no attention.
+    Both are None if the decoder has no attention. Raises ConfigError if `focus` names a layer or a
+    head that the decoder does not have.
     """
     layers, heads = count_attention_heads(decoder)
     if not layers:

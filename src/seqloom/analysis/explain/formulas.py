@@ -102,9 +102,10 @@ def with_position(positions: PositionTable) -> str:
 
 
 def fitted(vector: str, fit: nn.Module) -> str:
-    """Formula of the vector after its projection to the width of the network.
+    """Formula of a vector after its projection to the width of the network.
 
-    If `fit` does not project, the formula is the symbol of the vector.
+    vector: formula of the vector before the projection
+    fit:    the projection. If it is an `nn.Identity`, the result is `vector`.
     """
     return vector if isinstance(fit, nn.Identity) else f"W ({vector}) + b"
 
@@ -112,8 +113,9 @@ def fitted(vector: str, fit: nn.Module) -> str:
 def query(attention: MultiHeadAttention, state: str, head: int, position: int) -> str:
     """Formula of the query of one head.
 
-    state: symbol of the state from which the query is computed
-    head:  counted from 0
+    state:    symbol of the state from which the query is computed
+    head:     counted from 0
+    position: position of the query, counted from 0. Only rotary attention uses it.
     """
     plan = attention
     projected = _layers(plan, [plan.to_query, *plan.query_layers], "q", state)
@@ -306,10 +308,9 @@ def key_gradient(score: AttentionScore, width: int) -> str:
 
 
 def key_gradient_note(score: AttentionScore) -> str:
-    """Return the definition of the symbol u in the gradient formulas of the additive score.
+    """Return the definition of the symbol u, or "" if the score is not additive.
 
-    `query_gradient` and `key_gradient` write these formulas. Other scores have no u, and the
-    result is "".
+    `query_gradient` and `key_gradient` use u in the formulas for the additive score.
     """
     return "u = tanh(Wq q + Wk k + b)" if type(score) is AdditiveScore else ""
 

@@ -10,7 +10,7 @@ _SUMMARIES: dict[VectorSelector, str] = {
     select_last: "the encoder's last state",
     select_mean: "the mean of the encoder's states",
 }
-"""Formulas of the vector selectors that return one vector for the complete source.
+"""Descriptions of the selected vector, for selectors that return one vector for the whole source.
 
 All other selectors return one vector for each position.
 """

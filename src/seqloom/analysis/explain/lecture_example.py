@@ -43,7 +43,9 @@ QUERY_STATE = 2
 LectureScore = Literal[
     "dot", "identity", "sqrt", "width", "bilinear", "nonlinear", "additive", "rbf"
 ]
-"""dot:       q · k, as in the lecture
+"""Scores for the lecture example. d is the width of queries and keys, and h are the states.
+
+dot:       q · k, as in the lecture
 identity:  h · h, without projections
 sqrt:      q · k / √d
 width:     q · k / d
@@ -113,7 +115,7 @@ class AttentionExample:
         return self.selection in ("nearest", "exact")
 
     def problems(self) -> list[str]:
-        """Return everything that is wrong with the numbers and the choices."""
+        """Return one message for each problem. The list is empty if the example is valid."""
         matrices = {"h": self.states, "Wq": self.to_query, "Wk": self.to_key, "Wv": self.to_value}
         problems = [text for name, rows in matrices.items() for text in matrix_problems(name, rows)]
         if not problems:
@@ -220,8 +222,9 @@ def explain_example(example: AttentionExample) -> Explanation:
     """Explain the attention of one state of the example to all states.
 
     If the score is the dot product with scale "one" and linear projections, the explanation also
-    shows the softmax of q · k, q · k / √d and q · k / d, where d is the width of the query. Raises
-    ConfigError, which lists all problems of the example, if the example cannot be computed.
+    shows the softmax of q · k, q · k / √d and q · k / d, where d is the width of the query.
+
+    Raises ConfigError if the example cannot be computed. The message lists all problems.
     """
     if problems := example.problems():
         raise ConfigError("\n".join(["the example cannot be computed:", *problems]))

@@ -11,7 +11,10 @@ RUNS = Path("runs")
 
 
 def complete_recipe(incomplete: str) -> list[str]:
-    """Return bundled recipes, recipe files and folders that start with the given text."""
+    """Return bundled recipes, recipe files, run folders and other folders that start with the text.
+
+    Folders that are not runs end in a separator, so that the user can complete them further.
+    """
     names = (name for name in sorted(bundled_recipes()) if name.startswith(incomplete))
     return [*names, *_paths(incomplete, lambda path: path.suffix == ".toml" or _is_run(path))]
 
@@ -19,14 +22,18 @@ def complete_recipe(incomplete: str) -> list[str]:
 def complete_run(incomplete: str) -> list[str]:
     """Return run folders and other folders that start with the given text.
 
-    If the text is empty, the runs in `runs` come first.
+    If the text is empty, the runs in the folder `runs` come first. Folders that are not runs end in
+    a separator, so that the user can complete them further.
     """
     usual = [] if incomplete else _paths(f"{RUNS}{os.sep}", _is_run)
     return [*usual, *_paths(incomplete, _is_run)]
 
 
 def _paths(incomplete: str, is_complete: Callable[[Path], bool]) -> Iterator[str]:
-    """Yield paths that start with the given text. Folders to search further end in a separator."""
+    """Yield paths that start with the given text, and for which `is_complete` returns True.
+
+    Also yields all other folders that start with the text, with a separator at the end.
+    """
     parent, prefix = os.path.split(incomplete)
     folder = Path(parent or ".")
     if not folder.is_dir():

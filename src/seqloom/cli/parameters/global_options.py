@@ -19,7 +19,7 @@ from seqloom.cli.output import set_quiet
 from seqloom.core.device_setting import DEVICE_VARIABLE
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
-"""Environment variable with the number of threads. torch reads it when it is imported."""
+"""Environment variable with the number of threads. torch reads this variable on import."""
 HELP_PANEL = "Global options"
 
 

@@ -1,1 +1,1 @@
-"""Commands as processes: their start, Ctrl-C, their progress, and output that can be continued."""
+"""Start of the program, Ctrl-C, progress bars, and translation output that can be continued."""

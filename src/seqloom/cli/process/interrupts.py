@@ -50,7 +50,8 @@ _interrupts = _Interrupts()
 def set_interruption_message(describe: Callable[[], str]) -> None:
     """Set the message for Ctrl-C from now on, until the end of the command.
 
-    describe: called when Ctrl-C has ended the command. It says what is kept and how to continue.
+    describe: function that returns the message: what is kept, and how to continue. It is called
+              when Ctrl-C has ended the command.
     """
     _interrupts.describe = describe
 
@@ -111,10 +112,12 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def training_interrupted(folder: Path, start: str, resume: str | None = None) -> str:
-    """Return the message about training that was interrupted before it could save a checkpoint.
+    """Return the message for a training that Ctrl-C ended without saving a new checkpoint.
 
-    start:  the command that starts the training again
-    resume: the command that resumes it. Default: `seqloom train FOLDER --resume`
+    The run folder can have an older checkpoint, if the training was resumed or has saved one.
+
+    start:  the command that starts the training again, if there is no run folder yet
+    resume: the command that resumes the training. Default: `seqloom train FOLDER --resume`
     """
     if not (folder / "config.toml").is_file():
         return (

@@ -39,7 +39,10 @@ NOT_IN_REQUEST = (
     *("run_folder", "files", "ensemble", "inputs", "output", "overwrite", "glossary"),
     *("workers", "shard", "ray", "threads", "device", "quiet"),
 )
-"""Parameters that do not change the outputs, or that other parts of the request replace."""
+"""Parameters that are not among the "options" of a request.
+
+They do not change the outputs, or the request stores them in another form, for example as digests.
+"""
 ONE_SHARD = "1/1"
 
 
@@ -47,11 +50,14 @@ ONE_SHARD = "1/1"
 class ManyFiles:
     """The options of `translate` about many files.
 
-    inputs:  file names and patterns
-    workers: number of processes, or of actors of a Ray cluster; None: one process, or as many actors
-             as the cluster has room for
-    shard:   I/N
-    ray:     address of a Ray cluster; None: this machine
+    inputs:       file names and patterns
+    output:       folder of the translations
+    field:        field of .jsonl files or column of .parquet files with the source texts
+    output_field: field or column that receives the translations
+    workers:      number of processes, or of actors of a Ray cluster. None: this process only, or as
+                  many actors as fit on the cluster
+    shard:        "I/N": this command translates share I of N, counted from 1
+    ray:          address of a Ray cluster. None: do not use Ray
     """
 
     inputs: Sequence[str]
@@ -88,7 +94,11 @@ class ManyFiles:
 
     @property
     def threads(self) -> int:
-        """Number of CPU threads of each process: --threads, or an equal share of the cores."""
+        """Number of CPU threads of each process.
+
+        This is the value of --threads or OMP_NUM_THREADS. If neither is set, each process gets an
+        equal share of the cores, or one thread if `workers` is None.
+        """
         configured = os.environ.get(THREADS_VARIABLE, "")
         if configured.isdigit():
             return int(configured)
@@ -109,8 +119,11 @@ def _parse_shard(text: str) -> Shard:
 
 
 def check_many_files_options(context: typer.Context, inputs: Sequence[str] | None) -> None:
-    """Raise a usage error if an option about many files is given without --input, or if files or
-    standard input would be read too."""
+    """Raise a usage error if --input and the other options do not fit together.
+
+    With --input, --output is required, and file arguments are not allowed. Without --input, the
+    other options about many files are not allowed.
+    """
     if inputs:
         if context.params["files"]:
             raise typer.BadParameter("give input files either with --input or as arguments.")
@@ -187,7 +200,11 @@ def translate_many_files(
 def _execute(
     many: ManyFiles, job: TranslationJob, translator: BlockTranslator, progress: JobProgress
 ) -> Iterable[BlockReport | FileEnd]:
-    """Translate the blocks with this process, with worker processes, or with a Ray cluster."""
+    """Translate the blocks with this process, with worker processes, or with a Ray cluster.
+
+    Returns an iterable with a report for each finished block and, with Ray, a `FileEnd` for each
+    file.
+    """
     if many.ray is not None:
         from seqloom.runs.batch_translation.ray_cluster import translate_with_ray
 
@@ -203,7 +220,10 @@ def _execute(
 def _request(
     context: typer.Context, run: Run, files: Sequence[InputFile], engine: str
 ) -> TranslationRequest:
-    """Return everything that determines the outputs."""
+    """Return the request: everything that determines the outputs.
+
+    A repeated command continues the output folder only if its request is the same.
+    """
     from seqloom import __version__
     from seqloom.runs.batch_translation.input_files import BLOCK_LINES
     from seqloom.runs.folder.bundle import run_digest

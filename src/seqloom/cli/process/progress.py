@@ -109,7 +109,9 @@ def format_duration(seconds: float) -> str:
 def portion_progress(
     show: ShowProgress, finished: int, total: int | None
 ) -> Callable[[int, int], None]:
-    """Return a callback for the predictions of one portion of the input.
+    """Return a callback that updates the bar while one portion of the input is processed.
+
+    The callback receives the number of finished items and of all items in this portion.
 
     finished: number of items in earlier portions
     total:    number of items in all portions

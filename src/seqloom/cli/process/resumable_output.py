@@ -1,4 +1,4 @@
-"""Output of `translate` and `augment`: to stdout, or to a file that an interrupted command continues.
+"""Output of `translate` and `augment`: stdout, or a file that can be continued.
 
 While FILE is incomplete, its lines are in FILE.partial. After each portion of input lines,
 FILE.progress.json records the number of finished input lines and the size of FILE.partial. A
@@ -186,9 +186,11 @@ class FileLines:
 def open_output_file(
     files: OutputFile, request: TranslationRequest | None, overwrite: bool
 ) -> Iterator[FileLines]:
-    """Open an output file, and continue it if an earlier command with the same request did not
-    finish. The file gets its final name at the end of the block. If the block raises, the finished
-    portions stay in FILE.partial.
+    """Context manager that opens an output file and yields the object that writes its lines.
+
+    If an earlier command with the same request did not finish the file, its finished lines are
+    kept, and the new lines follow them. The file gets its final name at the end of the block. If
+    the block raises, the finished portions stay in FILE.partial.
 
     request:   None if the input cannot be read again, so that the file cannot be continued
     overwrite: start from the first line, and replace an existing file at the end
@@ -227,8 +229,11 @@ def open_output_file(
 
 
 def _matching_record(files: OutputFile, request: TranslationRequest | None) -> dict[str, Any]:
-    """Return the record of an unfinished file. Raise a ConfigError if it belongs to another
-    request."""
+    """Return the record of an unfinished file.
+
+    Raises ConfigError if the file cannot be continued: `request` is None, there is no record, or
+    the record has another request.
+    """
     from seqloom.runs.batch_translation.request import request_differences
 
     start_again = "To start again, add --overwrite."
@@ -257,8 +262,8 @@ def output_request(
 ) -> TranslationRequest | None:
     """Return the request: everything that determines the output.
 
-    It contains all options of the command except those that only say where files are. Returns None
-    if the input includes standard input.
+    The request contains digests of the runs, the input files and the glossary, instead of their
+    paths. Returns None if the input includes standard input, which cannot be read again.
     """
     from seqloom import __version__
     from seqloom.cli.inputs import PORTION, STDIN
@@ -288,7 +293,7 @@ def glossary_digest(context: typer.Context) -> dict[str, str]:
 
 
 def named_options(context: typer.Context, excluded: Sequence[str]) -> dict[str, Any]:
-    """Return the options of the command by their names, except some parameters."""
+    """Return the values of the command's parameters by option name, without those in `excluded`."""
     return {
         parameter.opts[0]: context.params[parameter.name]
         for parameter in context.command.params

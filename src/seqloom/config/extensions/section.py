@@ -47,9 +47,10 @@ class ExtensionConfig(Section):
     parameters are the other settings of the table."""
 
     extension_point: ClassVar[Point]
-    """The extension point."""
+    """The kind of part that the extension provides, for example "score"."""
     extension_target: ClassVar[Any] = None
-    """The class or function that the recipe names. None: this class is not specialised yet."""
+    """The class or function that the recipe names. None in a section class that is the base for all
+    extensions of one point."""
 
     required_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that an extension of this point must have."""
@@ -72,7 +73,10 @@ class ExtensionConfig(Section):
         return {"kind": self.kind, **self.extension_settings}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by `kind`, because the class was created when the recipe was loaded."""
+        """Pickle the settings, with `kind`, instead of a reference to the class.
+
+        pickle cannot import this class, because `create_section` creates it at run time.
+        """
         return _restore, (self.extension_base(), self._all_settings())
 
     @classmethod
@@ -92,8 +96,10 @@ class ExtensionConfig(Section):
         return {name: value for name, value in self.extension_settings.items() if name in names}
 
     def build_extension(self, **provided: Any) -> Any:
-        """Call the extension with its settings, and with those of `provided` that it has as
-        parameters.
+        """Call the extension with its settings, and return the result.
+
+        provided: values from seqloom (see `PROVIDED`). Those that are not parameters of the
+                  extension are left out.
 
         Raises ConfigError if the extension raises a ValueError or TypeError.
         """
@@ -217,7 +223,8 @@ class MetricExtensionConfig(ExtensionConfig):
 def find_metric(name: str) -> MetricExtensionConfig:
     """Return the metric with this name.
 
-    Raises ExtensionError if there is no such metric, or if it has parameters that need a value.
+    Raises ExtensionError if there is no such metric, if the metric does not have the parameters
+    `hypotheses` and `references`, or if another parameter has no default.
     """
     section = extension_section(MetricExtensionConfig, name)
     parameters = inspect.signature(section.extension_target).parameters
@@ -232,7 +239,7 @@ def find_metric(name: str) -> MetricExtensionConfig:
 
 
 def list_extensions(section: Section, path: str = "") -> dict[str, ExtensionConfig]:
-    """Return all extensions in a section and in the sections nested in it, by their settings.
+    """Return all extensions in a section and its nested sections, by their paths in the recipe.
 
     path: the path of the section in the recipe. Default: the root
     """

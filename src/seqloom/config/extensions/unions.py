@@ -15,8 +15,8 @@ class ByKind:
     """Selects the section of a union by the `kind` of the table.
 
     One section class of the union is for extensions. It is selected if the `kind` is not built in
-    and names an extension. pydantic then reports FORM in the location of an error, in place of the
-    `kind`.
+    and names an extension. If this section has an error, the location that pydantic reports
+    contains FORM ("module:Name") in place of the `kind`.
     """
 
     def __get_pydantic_core_schema__(

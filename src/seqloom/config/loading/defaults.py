@@ -100,8 +100,10 @@ OLD_BEHAVIOUR: dict[str, dict[str, Any]] = {
     "decoding": {"length_counts_end": True},
     "text": {"normalization": "none", "byte_fallback": False},
 }
-"""Settings that did not always exist and whose default is or may become a new behaviour, with the
-value that stands for the old behaviour."""
+"""Settings that older run folders do not contain, with the values that keep the old behaviour.
+
+The defaults of these settings can differ from the old behaviour, now or in a later version.
+"""
 
 
 def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:
