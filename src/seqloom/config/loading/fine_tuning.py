@@ -1,8 +1,9 @@
 """Completes the recipe of a fine-tuning with the settings of the run that it starts from.
 
-That run is called the parent. Task, text, model, decoding and engine are those of the parent. The
-training settings are derived from the parent and from the number of training pairs. Settings in
-[training], [decoding] and [engine] of the recipe take precedence.
+That run is called the parent. The recipe takes its sections [task], [text], [model], [decoding] and
+[engine] from the parent. Its training settings are derived from those of the parent and from the
+number of training pairs. If the recipe itself contains settings in [training], [decoding] or
+[engine], these take precedence.
 """
 
 import re
@@ -58,7 +59,7 @@ class ParentRun:
 
     run:    its path, as the user gave it
     config: its recipe
-    pairs:  number of its training examples; None if its event log does not contain it
+    pairs:  number of its training examples; None if its event log does not contain this number
     """
 
     run: str

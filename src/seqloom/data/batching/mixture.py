@@ -8,9 +8,9 @@ shuffled again. Each epoch continues where the previous epoch stopped. So, after
 examples of the same group have been drawn equally often, or one of them once more than the other.
 The examples drawn in an epoch depend only on the groups, the temperature, the seed and the epoch.
 
-Fine-tuning can replay examples, which means that it also trains on training
-examples of the parent (the run that it starts from). The replayed examples are a group of their own. The temperature does not apply
-to them. The setting data.replay.share determines their share of an epoch.
+Fine-tuning can replay examples, which means that it also trains on training examples of the parent
+(the run that it starts from). The replayed examples are a group of their own. The temperature does
+not apply to them. The setting data.replay.share determines their share of an epoch.
 """
 
 from dataclasses import dataclass

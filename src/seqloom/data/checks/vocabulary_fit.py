@@ -1,6 +1,6 @@
-"""Measures how well the vocabulary of a run fits the new data of a fine-tuning.
+"""Measures how well the vocabulary of the parent fits the new data of a fine-tuning.
 
-The run that fine-tuning starts from is called the parent. Pieces are the tokens of a word.
+The parent is the run that fine-tuning starts from. Pieces are the tokens of a word.
 """
 
 from collections.abc import Iterator, Sequence
