@@ -2,8 +2,8 @@
 
 A training step allocates and frees the same hundreds of megabytes every time. With default settings
 the allocators return this memory to the operating system, which fills every page with zeros before
-a process can use it again. On a CPU, this takes up to a tenth of the time of a step. This module
-does not change settings that are already made in environment variables.
+a process can use it again. On a CPU, this takes up to a tenth of the time of a step. If the
+user has already set these settings in environment variables, this module does not change them.
 """
 
 import ctypes

@@ -76,8 +76,9 @@ class Packing:
 
     A packed row holds several pairs of source and target, so that rows of one fixed length contain
     little padding. A position attends only to positions of its own pair, and positions are counted
-    from the start of each pair. A Transformer has no other information about the order of tokens.
-    Therefore its result for a pair is the same as if the pair had a row of its own.
+    from the start of each pair. A Transformer gets the order of tokens only from these positions
+    and from the attention mask. Therefore its result for a pair is the same as if the pair had a
+    row of its own.
 
     source_pairs:     (B, S) index of the pair within its row, counted from 1; 0 for padding
     target_pairs:     (B, T) the same for target positions

@@ -51,4 +51,7 @@ class TrainingError(SeqloomError):
 
 
 class PeerError(SeqloomError):
-    """Another rank of the job has failed. That rank prints the error, so this rank prints nothing."""
+    """Another rank of the job has failed.
+
+    That rank prints the error, so this rank prints nothing.
+    """

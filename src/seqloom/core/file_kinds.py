@@ -1,4 +1,5 @@
-"""Recognises files and folders that users give in place of a recipe, a run folder or a text file."""
+"""Recognises files and folders that users give by mistake instead of a recipe, a run folder or a
+text file."""
 
 import json
 import zipfile
@@ -11,7 +12,8 @@ OFFICE_FILES = {
     "ppt/presentation.xml": ("a PowerPoint presentation", "save its text as a UTF-8 text file"),
     "content.xml": ("an OpenDocument file", "save it as plain text or CSV in UTF-8"),
 }
-"""The file inside a zip archive that identifies an office format: its name and what to do."""
+"""Maps the name of a file inside a zip archive to the office format that this file identifies: the
+name of the format, and what to do."""
 ZSTD_SIGNATURE = b"\x28\xb5\x2f\xfd"
 PARQUET_SIGNATURE = b"PAR1"
 SIGNATURES = {
@@ -22,7 +24,7 @@ SIGNATURES = {
     b"Rar!": ("a RAR archive", "unpack it"),
     b"7z\xbc\xaf": ("a 7z archive", "unpack it"),
 }
-"""The first bytes of a file: its format and what to do."""
+"""Maps the first bytes of a file to the name of its format, and what to do."""
 ZIP_SIGNATURE = b"PK\x03\x04"
 IMPORTABLE = ("marian", "m2m_100")
 """The values of model_type in config.json that `seqloom import` supports."""
@@ -41,7 +43,10 @@ class FileKind:
 
 
 def recognise(path: Path) -> FileKind | None:
-    """Return the format of a file or folder that seqloom cannot read, or None if it is not known."""
+    """Return the kind of a file or folder that is not a recipe, a run folder or a text file.
+
+    Return None if the kind is not known.
+    """
     if path.is_dir():
         return _recognise_folder(path)
     try:

@@ -15,7 +15,7 @@ def is_rank() -> bool:
 
 
 def rank() -> int:
-    """Return the number of this process in the job, from 0. A process that runs alone has rank 0."""
+    """Return the number of this process in the job, from 0. It is 0 if the process runs alone."""
     return int(os.environ.get("RANK", "0"))
 
 

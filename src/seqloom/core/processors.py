@@ -10,9 +10,9 @@ PROCESS_CGROUPS = Path("/proc/self/cgroup")
 def available_processors() -> int:
     """Return the number of processors that this process may use, at least 1.
 
-    This is the number of processors of the machine, limited by the CPU affinity of the process and by
-    the CPU quota of its control groups. A fraction of a processor in a quota is rounded down: with
-    more threads than processors, the system stops all of them when the quota is used up.
+    This is the number of processors of the machine, limited by the CPU affinity of the process and
+    by the CPU quota of its control groups. A fractional quota is rounded down. With more threads
+    than the quota allows, the system would stop all threads whenever the quota is used up.
     """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))

@@ -87,7 +87,7 @@ def make_folder(path: Path) -> None:
 
 
 def publish(temporary: Path, path: Path) -> None:
-    """Rename a complete file or folder to its final name. It survives a power failure.
+    """Rename a complete file or folder to its final name. The result survives a power failure.
 
     The contents are synced to the disk before the rename, and the parent folder after it.
     """
@@ -146,7 +146,7 @@ def write_manifest(
 ) -> None:
     """Write the manifest of a folder: the size and digest of every file, and `facts`.
 
-    listed: entries of files whose digests are known
+    listed: manifest entries of files whose digests are already known. These files are not read
     """
     files = dict(listed or {})
     for path in sorted(folder.rglob("*")):
@@ -294,7 +294,7 @@ def _are_file_entries(files: Any) -> bool:
 
 
 def find_damage(folder: Path) -> list[str]:
-    """Describe each listed file that is missing or differs from its entry in the manifest.
+    """Return a message about each file that is missing or differs from its entry in the manifest.
 
     The list is empty if the folder is intact. Files that the manifest does not list are ignored.
     """
@@ -307,7 +307,7 @@ def find_damage(folder: Path) -> list[str]:
 
 
 def _file_damage(folder: Path, name: str, entry: dict[str, Any]) -> str | None:
-    """Describe how a file differs from its manifest entry. Return None if they agree."""
+    """Return a message about how a file differs from its manifest entry; None if they agree."""
     path = folder / name
     allowed = [entry, entry.get("next", entry)]
     try:
@@ -337,9 +337,9 @@ def remove_leftovers_beside(folder: Path) -> None:
 
 
 def remove_leftovers_of_ended_processes(path: Path) -> None:
-    """Remove what processes left beside this file or folder when they died while writing it.
+    """Remove the temporary versions of this file or folder that dead processes left beside it.
 
-    Other processes may be writing the same path: their temporary files are kept.
+    Other processes on this machine may be writing the same path. Their temporary files are kept.
     """
     for leftover, process in _leftovers_beside(path):
         if not _is_running(process):
@@ -347,7 +347,7 @@ def remove_leftovers_of_ended_processes(path: Path) -> None:
 
 
 def _leftovers_beside(path: Path) -> list[tuple[Path, int]]:
-    """List the temporary versions of a file or folder, and the numbers of their processes."""
+    """Return the temporary versions of a file or folder, each with the id of its process."""
     pattern = re.compile(
         rf"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}-(\d+)"
     )

@@ -9,7 +9,7 @@
 from seqloom.config.loading.loader import load_recipe
 from seqloom.data import BatchStream, CorpusRequest, PaddedLayout, build_corpus, train_tokenizers
 
-config = load_recipe("recipe.toml")
+config = load_recipe("recipe.toml").config
 tokenizers = train_tokenizers(config)
 corpus = build_corpus(CorpusRequest(config.data, "train", *tokenizers))
 batch = next(BatchStream(corpus, PaddedLayout(budget=4096), seed=1))

@@ -86,7 +86,10 @@ def closest_match(word: str, candidates: Sequence[str], cutoff: float = 0.6) -> 
 
 
 def unknown_key_problem(key: UnknownKey) -> str:
-    """Describe a key that does not exist, and suggest a similar key or the right table."""
+    """Return the message about an unknown key, with its path.
+
+    The message suggests a similar key or the right table if there is one.
+    """
     return f"{format_path(key.path)}: {explain_unknown_key(key)}"
 
 

@@ -27,8 +27,8 @@ class FieldSpec:
                pydantic error in the table contains the `kind` of the table
     is_list:   True if the value is a list
     optional:  True if the setting can be switched off with "none"
-    choices:   the accepted strings; empty if the type does not list them. FORM stands for the names
-               of metrics outside seqloom
+    choices:   the accepted strings; empty if the type does not list them. The string FORM
+               ("module:Name") stands for the names of metrics outside seqloom
     """
 
     sections: dict[str, type[Section]]
@@ -68,7 +68,11 @@ class FieldSpec:
 
     @property
     def kinds(self) -> list[str]:
-        """The values of `kind` that the table accepts, and the names of registered extensions."""
+        """The values of `kind` that the table accepts.
+
+        If the key accepts extensions, these values include the names of the registered extensions
+        and FORM ("module:Name"), which stands for all other extensions.
+        """
         if self.extension is None:
             return [*self.sections]
         built_in = [kind for kind in self.sections if kind != FORM]

@@ -1,8 +1,9 @@
 """Completes the recipe of a fine-tuning with the settings of the run that it starts from.
 
-That run is called the parent. Task, text, model, decoding and engine are those of the parent. The
-training settings are derived from the parent and from the number of training pairs. Settings in
-[training], [decoding] and [engine] of the recipe take precedence.
+That run is called the parent. The recipe takes its sections [task], [text], [model], [decoding] and
+[engine] from the parent. Its training settings are derived from those of the parent and from the
+number of training pairs. If the recipe itself contains settings in [training], [decoding] or
+[engine], these take precedence.
 """
 
 import re
@@ -29,23 +30,25 @@ from seqloom.config.schema.section import Section
 from seqloom.core.errors import ConfigError
 
 KEPT = ("task", "text", "model")
-"""Sections that the weights depend on. They are the same as in the parent."""
+"""Sections that the weights depend on. A fine-tuning must not change them, except `MAY_DIFFER`."""
 MAY_DIFFER = re.compile(
     r"task\.scores|text\.sampling(\..*)?|text\.new_tags(\[.*)?|model\..*dropout"
 )
-"""Settings of these sections that a recipe may change, because the weights still fit."""
+"""Pattern of the settings in the sections `KEPT` that a recipe may change. The parent's weights
+still fit the model after such a change."""
 MIN_STEPS = 1000
-"""Fine-tuning takes at least this many steps, or as many as the parent if these are fewer."""
+"""Minimum of the derived number of steps. If the training of the parent took fewer steps, the
+minimum is that number."""
 MIN_RATE_SHARE = 0.2
-"""The learning rate is at least this share of the parent's."""
+"""Minimum of the derived learning rate, as a share of the parent's learning rate."""
 IMPORTED_RATE = 2e-4
-"""Learning rate for an imported model. How it was trained is not known."""
+"""Learning rate for an imported model. Its original learning rate is not known."""
 IMPORTED_EPOCHS = 5
 """Number of epochs for an imported model."""
 TOKENS_PER_PAIR = 30
 """Assumed number of tokens of the longer side of a pair, to convert epochs into steps."""
 WARMUP_DIVISOR = 20
-"""The warm-up takes the number of steps divided by this number."""
+"""The number of warm-up steps is the number of training steps divided by this number."""
 EVALUATIONS = 10
 """Number of evaluations, without the one before the first step."""
 
@@ -56,7 +59,7 @@ class ParentRun:
 
     run:    its path, as the user gave it
     config: its recipe
-    pairs:  number of its training examples; None if its event log does not contain it
+    pairs:  number of its training examples; None if its event log does not contain this number
     """
 
     run: str
@@ -84,7 +87,9 @@ def complete_from_parent(
 
     pairs: number of training pairs of the recipe; None if they are not counted yet
 
-    Raises a ConfigError that lists every setting of `KEPT` that differs from the parent.
+    Raises ConfigError if the recipe is not valid, uses a preset, has another kind of data than the
+    parent, or changes settings in the sections `KEPT`. In the last case, the message lists all
+    these settings.
     """
     renamed = apply_renames(recipe.tables)
     tables = renamed.tables
@@ -234,7 +239,10 @@ def _check_same_data_kind(config: RunConfig, parent: ParentRun, name: str) -> No
 
 
 def _check_kept(config: RunConfig, base: Tables, parent: ParentRun, name: str) -> None:
-    """Raise a ConfigError that lists the settings of `KEPT` that differ from the parent's."""
+    """Raise a ConfigError if settings in the sections `KEPT` differ from the parent's.
+
+    The message lists these settings. Settings that match `MAY_DIFFER` are allowed to differ.
+    """
     expected = {**base, "data": parse_toml(format_recipe(config).encode())["data"]}
     expected["training"] = {**expected["training"], "start": {"run": parent.run}}
     reference = load_recipe(expected, (), parent.run).config
@@ -276,7 +284,14 @@ def flatten(section: Section, name: str) -> dict[str, object]:
 
 
 def _origins(resolved: ResolvedRecipe, tables: Tables) -> dict[str, Any]:
-    """Return the origins of the settings. Those that the recipe does not contain are inherited."""
+    """Map the key of each setting to its origin.
+
+    `load_recipe` received the parent's settings and those of the recipe in the same tables, so
+    `resolved` gives both the origin "recipe". This function changes the origin of the settings that
+    the recipe does not contain to "parent".
+
+    tables: the tables of the recipe, without the parent's settings
+    """
     refs = list_setting_refs(resolved.config)
     return {
         key: "parent" if origin == "recipe" and not written_path(ref.path, tables)[1] else origin

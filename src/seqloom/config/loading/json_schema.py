@@ -3,8 +3,8 @@
 pydantic derives a schema from the sections. It describes complete recipes in Python's types, so
 this module adapts it to what a TOML file may contain:
 
-- Settings may be missing, because a preset or a default provides them. Only the settings of
-  corpora that have no default are required.
+- Settings may be missing, because a preset or a default provides them. Only the table [data] is
+  required, and the settings inside it that have no default.
 - TOML has no null. The string "none" switches an optional setting off.
 - A list of one table or one string can be written without brackets.
 - The settings of an extension (`kind = "module:Name"`) are not known here, so all are accepted. The
@@ -52,8 +52,8 @@ EXTENSION_KIND = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
 """Pattern of the kind of an extension, "module:Name"."""
 
 ANYTHING = {"additionalProperties": True}
-"""A schema that accepts all values. Tombi warns about schemas of tables without
-`additionalProperties`, so {} would not be enough."""
+"""A schema that accepts all values. {} would accept them too, but the TOML language server Tombi
+warns about schemas of tables without `additionalProperties`."""
 
 TYPE_PROBLEMS = {
     "integer": "int_type",
@@ -104,12 +104,15 @@ def _paths() -> dict[type[Section], list[KeyPath]]:
 
 
 def _keeps_required(section: type[Section]) -> bool:
-    """True if no preset provides settings of this section."""
+    """True if the settings of this section that have no default are required.
+
+    They are required in [data] and the tables inside it, because no preset provides them.
+    """
     return any(section is each for _, each in all_sections(DataConfig))
 
 
 def _section_schema(schema: Schema, section: type[Section]) -> Schema:
-    """Adapt the schema of a section."""
+    """Return pydantic's schema of a section, adapted to TOML files."""
     result: Schema = {
         "description": " ".join((section.__doc__ or "").split()),
         "type": "object",
@@ -127,7 +130,7 @@ def _section_schema(schema: Schema, section: type[Section]) -> Schema:
 
 
 def _property_schema(schema: Schema, section: type[Section], name: str) -> Schema:
-    """Adapt the schema of a setting, and add its description."""
+    """Return pydantic's schema of a setting, adapted to TOML files and with a description."""
     field = section.model_fields[name]
     default = _without_null(schema.get("default"))
     accepted = _adapt({key: value for key, value in schema.items() if key != "default"})
@@ -148,10 +151,10 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
 
 
 def _value_message(schema: Schema, spec: FieldSpec) -> Schema:
-    """Return the message of the command line about an invalid value.
+    """Return the keyword `errorMessage` with the command line's message about an invalid value.
 
-    The command line prints the invalid value after this message. Settings with limits have no
-    message, because ajv-errors would show it for values outside the limits, too.
+    The command line prints the invalid value after this message. The result is empty for settings
+    with limits, because ajv-errors would also show the message for values outside the limits.
     """
     if "enum" in schema:
         return {"errorMessage": must_be(spec.choices)}
@@ -180,9 +183,9 @@ def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
 def _choose(table: Schema, otherwise: Schema) -> Schema:
     """Return a schema that checks a table with `table`, and other values with `otherwise`.
 
-    With `anyOf` alone, a validator would report only that no part matches. But some editors look for
-    completions only in `anyOf`. So the `anyOf` here starts with a part that accepts everything: it
-    serves completion, and validators do not check its other parts.
+    Validators use `if`, `then` and `else`. With `anyOf`, a validator would report only that no part
+    matches. The `anyOf` in the result is there for editors that look for completions only in
+    `anyOf`. Its first part accepts everything, so that it never causes an error.
     """
     return {
         **ANYTHING,
@@ -255,7 +258,11 @@ def _kind_value(spec: FieldSpec) -> Schema:
 
 
 def _default_section(field: FieldInfo) -> type[Section] | None:
-    """Return the section of a table without `kind`; None if it depends on the preset."""
+    """Return the section class that a table without `kind` has by default.
+
+    Return None if the field has no such default. Then a preset provides the kind, or `kind` is
+    required.
+    """
     default = field.default
     if isinstance(default, tuple):
         default = default[0] if len(default) == 1 else None
@@ -265,7 +272,7 @@ def _default_section(field: FieldInfo) -> type[Section] | None:
 def _without_kind(
     spec: FieldSpec, default: type[Section] | None, paths: Sequence[KeyPath]
 ) -> Schema:
-    """Return the schema of a table without `kind`. Its kind may be that of a preset.
+    """Return the schema of a table without `kind`. A preset may provide its kind.
 
     If the table is not valid as a table of any kind, the validator reports what is wrong with it as
     a table of the default kind. Without a default kind, it reports the keys that no kind has.
@@ -285,7 +292,7 @@ def _without_kind(
 
 
 def _with_extension_names(schema: Schema) -> Schema:
-    """Accept the names of metrics outside seqloom, "module:name", beside the built-in ones."""
+    """Return a copy of the schema that also accepts metrics outside seqloom ("module:name")."""
     if "items" in schema:
         return {**schema, "items": _with_extension_names(schema["items"])}
     return {"anyOf": [schema, {"type": "string", "pattern": EXTENSION_KIND}]}
@@ -298,7 +305,7 @@ def _accepts_single_item(field: FieldInfo, schema: Schema) -> bool:
 
 
 def _adapt(schema: Any) -> Any:
-    """Adapt a part of pydantic's schema, and the parts that it contains."""
+    """Return a part of pydantic's schema and all parts nested in it, adapted to TOML files."""
     if isinstance(schema, list):
         return [_adapt(item) for item in schema]
     if not isinstance(schema, dict):

@@ -42,7 +42,8 @@ def unknown_key_definitions(keys: Iterable[str]) -> Schema:
 def reject_unknown_keys(keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
     """Return the keywords that reject the keys which a table does not accept.
 
-    A key that is one edit away from one of `keys` gets the suggestion of the command line.
+    If a rejected key is one edit away from one of `keys`, the message suggests the same key as the
+    command line.
 
     keys:  the keys that the table accepts
     paths: the paths at which a recipe can have this table
@@ -67,7 +68,10 @@ def reject_unknown_keys(keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema
 
 
 def _share_edits(word: str, other: str) -> bool:
-    """False if no string is one edit away from both words, because too many letters differ."""
+    """Return True if some string may be one edit away from both words.
+
+    Return False if so many letters differ that there can be no such string.
+    """
     common = (Counter(word) & Counter(other)).total()
     return max(len(word), len(other)) - common <= 2
 
@@ -79,9 +83,10 @@ def _keys_of_all_tables() -> tuple[str, ...]:
 
 
 def _reject_key_of_other_table(name: str, keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
-    """Reject a key of another table that is one edit away from a key of this table.
+    """Return the schema to reject a key of another table that is one edit away from one of `keys`.
 
-    The command line also suggests the other table, so its message depends on the path.
+    The message of the command line also suggests the other table, so it depends on the path of this
+    table. If the messages for `paths` differ, the schema contains no suggestion.
     """
     messages = {explain_unknown_key(UnknownKey((*path, name), (*keys,))) for path in paths}
     return _reject(messages.pop()) if len(messages) == 1 else ref(UNKNOWN)

@@ -44,7 +44,7 @@ Origin = Literal["recipe", "--set", "preset", "parent", "default"]
 RECIPE_FILE = "config.toml"
 """Name of the recipe in a run folder."""
 CountPairs = Callable[[DataConfig], int]
-"""Counts the training pairs of a recipe."""
+"""A function that returns the number of training pairs of a recipe."""
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ def _resolve(
 ) -> ResolvedRecipe:
     """Apply renames, the preset, overrides and defaults to the tables, and validate them.
 
-    If the recipe has no model and no preset, the number of its training pairs determines the
-    preset.
+    If a translation recipe has neither a model nor a preset, `count_pairs` counts its training
+    pairs, and their number determines the preset.
     """
     if count_pairs is None or not needs_preset(tables, overrides):
         return _resolve_with_preset(tables, overrides, name)
@@ -241,7 +241,10 @@ def _resolve_with_preset(
 
 
 def _with_preset_key(key: UnknownKey) -> UnknownKey:
-    """Add `preset` to the valid keys of the top level. `apply_preset` has removed it there."""
+    """Add `preset` to the valid keys if the unknown key is at the top level of the recipe.
+
+    A recipe may contain `preset` there, but `RunConfig` has no such field.
+    """
     return replace(key, valid=(PRESET, *key.valid)) if len(key.path) == 1 else key
 
 
@@ -251,7 +254,7 @@ def _origins(
     final_tables: dict[str, Any],
     overridden_paths: Sequence[KeyPath],
 ) -> dict[str, Origin]:
-    """Return where each value comes from, by the key of the value as users write it.
+    """Map the key of each value, as users write it, to the origin of the value.
 
     recipe_tables:    the recipe without its preset
     final_tables:     the recipe merged into its preset, with the overrides applied

@@ -20,7 +20,7 @@ def misspellings(word: str) -> str:
 
 
 def _edits(word: str) -> list[str]:
-    """Return expressions of all edits except an insertion at the end."""
+    """Return expressions that match `word` and all its edits except an insertion at the end."""
     if len(word) == 1:
         # The character is missing, is replaced, or has another one before it.
         return [f".?{word}?"]

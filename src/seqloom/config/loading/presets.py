@@ -19,7 +19,7 @@ from seqloom.config.loading.toml import parse_toml
 
 KEY = "preset"
 PRESET_LIMITS = (("low-resource", 100_000), ("small", 1_000_000), ("base", float("inf")))
-"""Presets by the maximum number of training pairs that they suit."""
+"""Names of presets, each with the maximum number of training pairs that the preset suits."""
 
 Tables = dict[str, Any]
 
@@ -30,7 +30,7 @@ class ExpandedRecipe:
 
     tables:        the merged tables
     recipe_tables: the tables of the recipe itself, without `preset`
-    preset_tables: the tables of the preset; empty if the recipe has none
+    preset_tables: the tables of the preset; empty if the recipe has no preset
     overrides:     the overrides except those that set `preset`
     problems:      messages about a preset that does not exist; empty if there are no problems
     """
@@ -88,13 +88,14 @@ class ScaledTables:
 
 
 def scale_warmup(recipe: ExpandedRecipe, tables: Tables) -> ScaledTables:
-    """Scale the warm-up in proportion to the number of steps.
+    """Return the tables with the warm-up scaled in proportion to the number of steps.
 
-    This happens if the number of steps was changed, but the warm-up was not: the preset's warm-up
-    is scaled if the recipe or an override changes the steps of the preset, and the recipe's warm-up
-    is scaled if an override lowers the steps of the recipe. If an override raises the steps of the
-    recipe, its warm-up is kept, because the override may extend a finished run, whose warm-up is
-    over.
+    The warm-up is scaled in two cases:
+
+    - The warm-up comes from the preset, and the recipe or an override changes the preset's steps.
+    - The warm-up comes from the recipe, and an override lowers the recipe's steps. If an override
+      raises them, the warm-up is kept: the override may extend a finished run, whose warm-up is
+      over.
 
     recipe: the recipe and its preset, without overrides
     tables: the recipe merged into its preset, with overrides

@@ -93,7 +93,7 @@ def _escape(character: str) -> str:
 def format_recipe(config: Section) -> str:
     """Format a recipe, including all defaults, as TOML.
 
-    load_recipe(parse_toml(…)) restores the recipe from the encoded text.
+    `load_recipe(parse_toml(text.encode()))` restores the recipe from the returned text.
     """
     return _format_section(config, ())
 

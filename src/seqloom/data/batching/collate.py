@@ -63,5 +63,5 @@ def pad_rows(rows: TokenRows, first: int | None = None, last: int | None = None)
 
 
 def pad_ids(rows: Sequence[IntArray], first: int | None = None, last: int | None = None) -> Padded:
-    """Pad arrays of token ids to the same length. `rows` has one array for each text. See `pad_rows`."""
+    """Pad arrays of token ids, one array for each text, to the same length. See `pad_rows`."""
     return pad_rows(TokenRows.of(rows), first, last)

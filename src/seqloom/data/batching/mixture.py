@@ -8,8 +8,9 @@ shuffled again. Each epoch continues where the previous epoch stopped. So, after
 examples of the same group have been drawn equally often, or one of them once more than the other.
 The examples drawn in an epoch depend only on the groups, the temperature, the seed and the epoch.
 
-Replayed examples of a parent are a group of their own. The temperature does not apply to them. The
-setting data.replay.share determines their share of an epoch.
+Fine-tuning can replay examples, which means that it also trains on training examples of the parent
+(the run that it starts from). The replayed examples are a group of their own. The temperature does
+not apply to them. The setting data.replay.share determines their share of an epoch.
 """
 
 from dataclasses import dataclass
@@ -72,8 +73,9 @@ def group_shares(
 ) -> list[GroupShare]:
     """Compute how many examples an epoch draws from each group.
 
-    An epoch has as many draws as the split has examples. Each group gets at least one draw, which
-    can make the epoch slightly longer. Draws of replayed examples are added to these.
+    Without replayed examples, an epoch has as many draws as the split has examples. Each group gets
+    at least one draw, which can make the epoch slightly longer. The draws of replayed examples are
+    added to these draws.
 
     replay_share: share of the replayed examples in an epoch; None if nothing is replayed
     """

@@ -81,8 +81,8 @@ def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
 
 
 PAIRS_AT_ONCE = 16_384
-"""Number of pairs that `fill_rows` divides into rows at once. They are consecutive in the random order
-of the epoch. With more pairs, there is slightly less padding."""
+"""Number of pairs that one call of `fill_rows` divides into rows. These pairs are consecutive in
+the random order of the epoch. A larger number would lead to slightly less padding."""
 MIN_ROW_LENGTH = 64
 """Minimum row length in tokens. Attention kernels work on blocks of about this size, so shorter
 rows would not be faster."""
@@ -193,10 +193,11 @@ def fill_rows(
 ) -> list[list[int]]:
     """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
-    A row takes the longest remaining pair that fits into its free tokens, until none fits. The
-    length of a pair is that of its longer side. Of pairs of equal length, the row takes one whose
-    longer side is the side on which the row has more free tokens. The first rows contain the longest
-    pairs, so the caller has to shuffle the rows.
+    Rows are filled one after the other. A row takes the longest remaining pair that fits, until no
+    pair fits. The length of a pair is that of its longer side. Among pairs of equal length, the row
+    prefers pairs with a longer target if it has more free tokens for targets than for sources, and
+    other pairs otherwise. The first rows contain the longest pairs, so the caller has to shuffle
+    the rows.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END

@@ -153,8 +153,8 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Discard the plan of the next shard, which is made in the background. Cancel this work if
-        it has not started."""
+        """Discard the plan of the next shard. If the background thread has not started to make this
+        plan, it never will."""
         for plan in self._planned_ahead.values():
             plan.cancel()
         self._planned_ahead = {}
@@ -190,8 +190,8 @@ class BatchStream:
         return ShardPlan(corpus, [examples[batch] for batch in batches])
 
     def _shard_examples(self, corpus: Dataset, shard: int) -> IntArray:
-        """Return the indices of a shard's examples. With a temperature other than 1, an example can
-        occur several times or not at all."""
+        """Return the indices of a shard's examples. With a temperature other than 1, or with
+        replayed examples, an example can occur several times or not at all."""
         shards = self.shards_per_epoch
         if self.temperature == 1 and self.replay_share is None:
             return shard_examples(len(corpus), shards, self.seed, shard)

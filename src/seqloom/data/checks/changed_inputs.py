@@ -1,7 +1,8 @@
 """Finds data files that have changed since they were last prepared.
 
-The cache finds prepared data by the contents of the data files, so a changed file never uses data that
-was prepared from its earlier contents. The record of this module exists only to tell the user about it.
+The cache finds prepared data by the contents of the data files, so data that was prepared from
+earlier contents is never used. This module records digests of the files only to tell the user which
+files have changed.
 """
 
 import json
@@ -46,7 +47,10 @@ def _digests(data: DataConfig) -> dict[str, str]:
 
 
 def _record(digests: dict[str, str]) -> Path:
-    """Return the file with the last digests of a set of files."""
+    """Return the path of the file that records the digests of a set of data files.
+
+    It depends only on the paths of the data files, which are the keys of `digests`.
+    """
     return cache_root() / "inputs" / json_digest(sorted(digests))
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from unicodedata import category, is_normalized, name
 
 MAX_LISTED = 3
-"""Number of lines that a warning lists."""
+"""Maximum number of lines that a warning lists."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class LineSample:
 
 @dataclass
 class CharacterStatistics:
-    """Lines of the sources or the targets of a split with unusual characters."""
+    """The lines with unusual characters, in the sources or in the targets of a split."""
 
     not_nfc: LineSample = field(default_factory=LineSample)
     """Lines that are not in the Unicode normalisation form NFC."""
@@ -63,7 +63,7 @@ class CharacterStatistics:
 
 
 LAST_FORMAT = 0xE007F
-"""The last code point of a format character."""
+"""The highest code point of a control or format character."""
 ZWNJ, ZWJ = "\u200c", "\u200d"
 _JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1cff]")
 """Characters of scripts whose spelling uses ZWJ and ZWNJ: Arabic, Syriac, the Indic scripts,
@@ -110,7 +110,7 @@ def invisible_characters(text: str) -> Iterator[str]:
 
 
 def _is_joined(before: str, joiner: str, after: str) -> bool:
-    """Return True if ZWJ or ZWNJ is between characters that it is meant for."""
+    """Return True if ZWJ or ZWNJ is between characters of a script or an emoji that needs it."""
     if _JOINING.match(before):
         # ZWJ at the end of a word selects a form of its last letter.
         return joiner == ZWJ or bool(_JOINING.match(after))

@@ -82,7 +82,7 @@ def examine(
     Errors in the data are part of the result; they are not raised.
 
     progress:   called at intervals with a split and the number of examples read from it so far
-    tokenizers: the tokenizers of the run that is fine-tuned. Default: train new ones
+    tokenizers: in fine-tuning, the tokenizers of the parent. Default: train new ones
     """
     try:
         size_warning = check_expected_files(config.data)

@@ -8,21 +8,22 @@ from seqloom.data.readers.splits import first_of_each_group, read_split
 from seqloom.text.sentences import ends_like_a_sentence, split_text
 
 SAMPLE_SIZE = 1_000
-"""Number of training examples that are examined."""
+"""Maximum number of training examples that are examined."""
 MAX_READ = 20_000
-"""Number of training examples that are read to find examples of every group."""
+"""Maximum number of training examples that are read to find examples of every group."""
 MIN_SENTENCE_SHARE = 0.5
-"""Minimum share of sources, and of targets, that end with a stop. Code, pronunciations, tables and
-labels do not."""
+"""Minimum share of sources, and of targets, that end like a sentence. Most lines of code, tables,
+labels and pronunciations do not end like a sentence."""
 MAX_SPLIT_SHARE = 0.1
 """Maximum share of sources that contain several sentences. If there are more, the model has learned
 to translate several sentences at once, and may need the other sentences as context."""
 
 
 def resolve_sentence_splitting(config: RunConfig) -> RunConfig:
-    """Replace text.split_sentences = "auto" by true or false, decided from the training data.
+    """Return the recipe with text.split_sentences = "auto" replaced by true or false.
 
-    Only the recipes of translation runs are changed. Other runs never split.
+    The training data decides. Recipes of other tasks than translation are returned unchanged,
+    because these tasks never split texts into sentences.
     """
     if config.text.split_sentences != "auto" or not isinstance(config.task, TranslationConfig):
         return config

@@ -130,7 +130,8 @@ class SplitStatistics:
     repeated_pairs: int = 0
     """Number of examples that repeat an earlier example: the source and the target are equal."""
     repeated_sources: int = 0
-    """Number of examples whose source equals the source of an earlier example."""
+    """Number of examples whose source equals the source of an earlier example. If there are no
+    sources, targets are compared."""
     identical: int = 0
     """Number of examples whose target equals their source."""
     empty: Counter[str] = field(default_factory=Counter)
@@ -164,7 +165,7 @@ class SplitStatistics:
     target_characters: CharacterStatistics = field(default_factory=CharacterStatistics)
     """Unusual characters of the targets."""
     skipped_lines: InvalidLines = field(default_factory=InvalidLines)
-    """Lines that cannot be used and that data.invalid_lines = "skip" skips."""
+    """Lines that cannot be used. They are skipped if data.invalid_lines is "skip"."""
     problems: list[SeqloomError] = field(default_factory=list)
     """One error for each corpus that cannot be read completely."""
 
@@ -234,10 +235,13 @@ def _no_examples(split: Split, tokenizers: Tokenizers | None) -> SplitStatistics
 def _parts_for_processes(
     config: DataConfig, split: Split, tokenizers: Tokenizers | None
 ) -> list[FileParts]:
-    """Return the parts of a training corpus that several processes read.
+    """Return the parts into which a training corpus is cut for several processes.
 
-    The list is empty if one process reads the corpus: it is small or cannot be cut, or its tokenizers
+    The list is empty if a single process reads the corpus. This is the case if the corpus is small,
+    cannot be cut or is not a training corpus, if there is only one worker, or if the tokenizers
     cannot be sent to other processes.
+
+    config: data settings with a single corpus in `split`
     """
     (corpus,) = corpora_of(config, split)
     is_small = sum(path.stat().st_size for path in split_files(config, split)) < MIN_PARALLEL_BYTES
@@ -260,7 +264,7 @@ def _count_in_processes(
     tokenizers: Tokenizers | None,
     progress: Callable[[int], None],
 ) -> None:
-    """Add the examples of a training corpus to `statistics`. Each process reads other parts."""
+    """Add the examples of a training corpus to `statistics`. Several processes read its parts."""
     before = statistics.examples
     counted = run_in_processes(
         partial(_part_statistics, config, tokenizers),
@@ -288,8 +292,13 @@ def _part_statistics(
     parts: FileParts,
     progress: Callable[[int], None],
 ) -> SplitStatistics:
-    """Return the statistics of a part of the only training corpus. All invalid lines are counted as
-    skipped."""
+    """Return the statistics of a part of a training corpus.
+
+    All invalid lines are counted as skipped, also if data.invalid_lines is "error".
+
+    config: data settings with a single training corpus
+    parts:  the part of the corpus to read
+    """
     statistics = _no_examples("train", tokenizers)
     (corpus,) = training_corpora(config)
     split_of = hold_out_rule(config)

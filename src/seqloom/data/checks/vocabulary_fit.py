@@ -1,4 +1,7 @@
-"""How well the vocabulary of a run to fine-tune fits new data."""
+"""Measures how well the vocabulary of the parent fits the new data of a fine-tuning.
+
+The parent is the run that fine-tuning starts from. Pieces are the tokens of a word.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +20,8 @@ from seqloom.text.vocabulary import UNKNOWN
 MAX_EXAMPLES = 10_000
 """Maximum number of examples to count, from the start of the data."""
 MAX_SPLITTING = 1.5
-"""If words have more than this many times as many pieces as in the parent's data, there is a
-warning."""
+"""There is a warning if the mean number of pieces per word in the new data is more than this
+multiple of the mean number in the parent's data."""
 
 Side = Literal["source", "target"]
 
@@ -50,7 +53,7 @@ class VocabularyFit:
     """How one side of the new data is tokenised, compared with the parent's data.
 
     new:    counts in the new data
-    parent: counts in the parent's data; None if its files are missing
+    parent: counts in the parent's data; None if this data is not known or cannot be read
     """
 
     side: Side
@@ -59,7 +62,10 @@ class VocabularyFit:
 
 
 def measure_fit(data: DataConfig, tokenizers: Tokenizers) -> list[VocabularyFit]:
-    """Count pieces and unknown tokens in the training data and in the data of the parent."""
+    """Return the token counts in the new and in the parent's data, for the sources and the targets.
+
+    The sources are left out if they are not text. The list is empty if the new data cannot be read.
+    """
     new = _count(data.model_copy(update={"replay": None}), "train", tokenizers)
     parent = None
     if data.parent_data is not None:
@@ -77,7 +83,7 @@ def measure_fit(data: DataConfig, tokenizers: Tokenizers) -> list[VocabularyFit]
 def _count(
     data: DataConfig, split: Split, tokenizers: Tokenizers
 ) -> dict[Side, PieceCounts] | None:
-    """Count the pieces of each side. Returns None if the data cannot be read."""
+    """Return the counts of each side of a split; None if the data cannot be read."""
     counts: dict[Side, PieceCounts] = {}
     if tokenizers.source is not None:
         counts["source"] = PieceCounts()

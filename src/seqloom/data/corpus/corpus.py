@@ -31,7 +31,8 @@ from seqloom.data.readers.splits import read_split
 from seqloom.text.long_text import encode_target
 
 KIND = "prepared"
-"""Folder of the cache. Use another one when the format of a corpus' files changes."""
+"""Name of the folder in the cache that contains all corpora. Change the name when the format of the
+files changes."""
 PROGRESS_EVERY = 1_000
 
 
@@ -113,7 +114,7 @@ class Corpus:
     def held_out(self, split: Split) -> Iterator[Example] | None:
         """Return the examples of the training corpora that are held out for a split.
 
-        Return None if this corpus does not contain them. Then they must be read from the data files.
+        Return None if this corpus does not contain them. Then read them from the data files.
         """
         files = [held_out_file(shard, split) for shard in self._shards]
         if not all(path.exists() for path in files):
@@ -148,8 +149,8 @@ def build_corpus(request: CorpusRequest, progress: ProgressCallback = ignore_pro
     folder = resumable_folder(KIND, request.digest(), fill, report_waiting, report_damage)
     corpus = Corpus(folder)
     if request.data.invalid_lines == "error" and INVALID_LINE in corpus.report.dropped:
-        # The cached corpus was built with data.invalid_lines = "skip". Reading the split again raises
-        # the error that names its invalid lines.
+        # The cached corpus was built with data.invalid_lines = "skip". Reading the split again
+        # raises the error that names its invalid lines.
         for _ in read_split(request.data, request.split):
             pass
     return corpus

@@ -21,8 +21,8 @@ class CorpusReport:
     read: int = 0
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
-    """Maps a reason to the number of examples dropped for this reason. Only training examples are
-    dropped."""
+    """Maps a reason to the number of examples dropped for this reason. The filters drop only
+    training examples. Invalid lines that were skipped are included, in all splits."""
     empty: dict[str, int] = field(default_factory=dict)
     """Number of examples with an empty source, an empty target, or both. The keys are the results
     of `empty_side`. Dropped examples are included."""
@@ -32,7 +32,7 @@ class CorpusReport:
     target_unknown: int = 0
     parts: list[tuple[str, int]] = field(default_factory=list)
     """(group, number of kept examples) for each sequence of examples of the same group, in the
-    order in which they were read. Empty if the split has only one group. The field is called
+    order in which they were read. Empty if the examples have no group names. The field is called
     `parts` in report.json and in the event log."""
 
 
