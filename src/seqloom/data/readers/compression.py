@@ -20,8 +20,8 @@ GZIP_SIGNATURE = b"\x1f\x8b"
 GZIP_BLOCK_BYTES = 2**17
 """Number of unpacked bytes that are read from a gzip file at once."""
 ZSTD_BLOCK_BYTES = 2**9
-"""Number of compressed bytes that are unpacked at once. It limits the memory, because a few bytes of
-zstd data can expand to 128 KiB of repetitive text."""
+"""Number of compressed bytes that are unpacked at once. It limits the memory, because a few bytes
+of zstd data can expand to 128 KiB of repetitive text."""
 
 
 class DamagedFileError(Exception):
