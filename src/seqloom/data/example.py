@@ -5,7 +5,8 @@ from typing import Literal
 
 Split = Literal["train", "dev", "test"]
 REPLAY_GROUP = "replay of the parent's data"
-"""Group of the training examples that fine-tuning replays."""
+"""Value of `Example.group` for replayed examples: examples of the parent's training data that
+fine-tuning adds to the new training data. The parent is the run from which fine-tuning starts."""
 
 
 # Do not change an example. The class is not frozen, because creating a frozen one takes three times as
@@ -20,12 +21,13 @@ class Example:
     target:     the output text to train on
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages
-    group:      the language pair or the name of the corpus, for scores by group; "" if no corpus of
-                the split has a name or a tag
+    group:      the name of the corpus or, without a name, its tag, for scores by group. A corpus
+                with neither has the group "" if no corpus of the split has a name or a tag,
+                otherwise the name of its table in the recipe, such as "data.train[1]"
     tag:        the tag at the start of the source; "" if there is none
-    corpus:     the corpus of the example, for data.temperature: `group` or, if no corpus of the
-                split has a name or a tag, its table in the recipe (data.train[1]); "" if the split
-                has only one corpus
+    corpus:     identifies the corpus of the example, for data.temperature. It equals `group`. If
+                `group` is "", it is the table of the corpus in the recipe; "" if the split has only
+                one corpus
     """
 
     source: str

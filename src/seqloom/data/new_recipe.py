@@ -28,7 +28,7 @@ COMMON_NAMES = (
 )
 """Names of source and target that JSONL and CSV files often use."""
 HELD_OUT_PAIRS = 1_000
-"""Number of pairs in the dev and in the test split, if the file has enough."""
+"""Number of pairs to hold out for each of the splits dev and test, if the file has enough pairs."""
 MAX_FRACTION = 0.05
 SMALL_FILE = 200
 SMALL_FILE_FRACTION = 0.2
@@ -121,7 +121,7 @@ def _sample(path: Path) -> list[str]:
 def _text_keys(path: Path, lines: Sequence[str]) -> list[str]:
     """Return the keys of the JSON object in the first line that have a string or a list as value.
 
-    If the object contains an object "translation", return the keys of the latter.
+    If the key "translation" has an object as value, return the keys of that inner object instead.
     """
     try:
         record = json.loads(lines[0]) if lines else {}

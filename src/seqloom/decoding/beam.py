@@ -6,8 +6,8 @@ saved and not extended. The `width` best candidates without END form the next be
 for a source when enough hypotheses are saved, when the length limit is reached, or when no
 candidate can be extended. Hypotheses are then ranked by their score, log p / length^length_penalty.
 
-Three settings change this algorithm to that of transformers: `stopping`, `extra_candidate` and
-`rank_unfinished`.
+Three settings change this algorithm to the beam search of Hugging Face transformers: `stopping`,
+`extra_candidate` and `rank_unfinished`.
 """
 
 from collections.abc import Sequence
@@ -169,8 +169,9 @@ class Beam:
     def _compare_scores(
         self, active: "ActiveHypotheses", selection: "BeamSelection", length: int
     ) -> "tuple[FinishedScores | None, Tensor | None]":
-        """Return the scores of finished hypotheses after this step, and True for each source (B,)
-        for which the search stops. Both are None if the search has no `score_rule`."""
+        """Return the scores of the finished hypotheses after this step, and a mask (B,) that is
+        True for each source for which the search stops. Both are None if there is no `score_rule`.
+        """
         rule, finished = self.score_rule, active.finished
         if rule is None or finished is None:
             return None, None
@@ -289,7 +290,8 @@ def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
 
 @dataclass(frozen=True)
 class FinishedScores:
-    """What a `ScoreRule` needs about each source for which the search continues.
+    """Scores and length limits of the B sources for which the search continues. A `ScoreRule` uses
+    them to decide whether the search stops for a source.
 
     scores:      (B, C) the C best scores of finished hypotheses; -inf where fewer have ended
     max_lengths: (B,)   maximum number of tokens

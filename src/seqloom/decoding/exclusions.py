@@ -1,4 +1,4 @@
-"""Forbids the tokens that a search request excludes, such as a second occurrence of a phrase."""
+"""Forbids the tokens that a search request excludes (`SearchRequest.excluded`)."""
 
 from collections.abc import Callable
 
@@ -24,6 +24,9 @@ class Exclusions:
     ) -> None:
         """Set the log-probability of every excluded token to -inf, in place.
 
+        Within the forced prefix, no token is excluded. After it, a token is excluded if it would
+        complete one of the excluded sequences. Directly after the prefix, the tokens in
+        `ExcludedTokens.after_prefix` are excluded, too.
         log_probabilities: (R, V)     log-probability of each token under the model
         generated:         (R, 1 + t) START and the t tokens of each row so far
         sources:           function that returns the index (R,) of the source of each row

@@ -24,7 +24,8 @@ from seqloom.core.storage import (
 )
 
 STAMPS = "stamps.json"
-"""File with the modification time of each file of a folder, to notice changes without reading them."""
+"""File with the modification time of each file of a folder. If the time and the size of a file are
+the same as before, its content is not checked."""
 
 DamageCallback = Callable[[Sequence[str]], None]
 """Called with a line for each file that is damaged or missing, before these files are built again."""
@@ -78,11 +79,13 @@ def resumable_folder(
     on_wait: Callable[[], None],
     on_damage: DamageCallback,
 ) -> Path:
-    """Return the folder cached under this digest, like `cached_folder`. If `fill` is interrupted,
-    the next call continues with the files that it has written.
+    """Return the folder cached under this digest. Build the files that are missing or have changed.
 
-    fill:      writes the files that are missing in the given folder, and a manifest at the end. If a
-               file of the folder has changed, the subfolder that contains the file is removed first
+    Unlike `cached_folder`, this function keeps intact files. If `fill` is interrupted, the next
+    call keeps the files that `fill` has written.
+
+    fill:      writes the missing files into the given folder, then a manifest. Before `fill` is
+               called, changed files are removed, together with the subfolders that contain them
     on_wait:   called once if another process builds the folder
     on_damage: called before changed files are built again
     """
@@ -121,7 +124,8 @@ def _build_error(folder: Path, error: OSError | StorageError) -> StorageError:
 
 
 def _reuse_intact_files(folder: Path, building: Path, changed: Sequence[str]) -> None:
-    """Rename a folder in which files have changed to `building`, without these files."""
+    """Rename `folder` to `building`. Then remove its changed files, together with the subfolders
+    that contain them, its manifest and its stamps. Do nothing if `folder` does not exist."""
     if not folder.exists():
         return
     if building.exists():

@@ -21,13 +21,13 @@ from seqloom.data.readers.parallel_files import different_line_counts, parallel_
 from seqloom.data.readers.text_files import BLOCK_BYTES, FilePart, locate_all
 
 PART_BYTES = 2**24
-"""Approximate size of a part in bytes. Of parallel files, the size of the part of the source.
+"""Approximate size of a part in bytes. For parallel files, this is the size of the source part.
 
 With larger parts, the processes would finish at different times. With smaller parts, a large corpus
 would have more memory maps than Linux allows for a process (65,530; a shard of pairs has four)."""
 
 FileParts = tuple[FilePart, ...]
-"""A part of a file or, of parallel files, the parts with the same lines."""
+"""One part of a file. For parallel files: one part of each file, all with the same lines."""
 
 
 def cut_corpus(
@@ -35,7 +35,8 @@ def cut_corpus(
 ) -> tuple[list[FileParts], int] | None:
     """Cut the files of a corpus at line ends. Return the parts and the total number of lines.
 
-    Return None if the corpus cannot be cut: its files are compressed, or are not a list of lines.
+    Return None if the corpus cannot be cut: a file is compressed, the format does not have one
+    example per line, or the recipe selects a range of lines.
     """
     match corpus:
         case ParallelConfig(first_line=1, last_line=None):

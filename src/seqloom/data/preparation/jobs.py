@@ -35,7 +35,8 @@ from seqloom.text.long_text import LongTextTokenizer
 TEMPORARY_RECORDS = ".records-"
 """Start of the names of the temporary files that pass records to workers."""
 SHARD_RECORDS = 2**17
-"""Number of examples and invalid lines in a shard of a corpus that is not cut into parts of files."""
+"""Maximum number of examples and invalid lines per shard, if the files of the corpus are not cut
+into parts."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class SplitSource:
     read:    reads all examples and invalid lines
     parts:   the parts of the files of the corpus, one for each shard; None if they are not cut
     lines:   number of lines of all parts
-    assigns: True if `read` and the parts also contain the examples held out for dev and test
+    assigns: True if `read` and the parts also contain the examples held out for dev and test.
+             `write_shard` then assigns each example to its split
     is_one_shard: True if all examples must be in one shard
     """
 
@@ -60,11 +62,15 @@ class SplitSource:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """The examples of one shard: parts of files, or a temporary file.
+    """A shard to write, and where its examples come from: parts of files, or a temporary file. If
+    the job has neither, `shard_jobs` yields the examples beside the job.
 
-    index:   index of the shard in the whole corpus
-    source:  index of its SplitSource
-    assigns: see `SplitSource`
+    index:     index of the shard in the whole corpus
+    source:    index of the SplitSource from which the examples come
+    assigns:   see `SplitSource`
+    corpus:    the corpus of `parts`
+    parts:     the parts of files that contain the examples
+    temporary: the temporary file that contains the examples
     """
 
     index: int
@@ -145,9 +151,10 @@ def shard_jobs(
 ) -> Iterator[tuple[ShardJob, Records]]:
     """Yield the job and the records of each shard that is not yet in `folder`, in order.
 
-    The records must be read before the next job is requested, unless `uses_files` is set.
+    Without `uses_files`, the caller must read the records before it requests the next job.
 
-    uses_files: write the records to temporary files, so that other processes can read them
+    uses_files: True if other processes read the records with `ShardJob.read`. Records that are not
+                in parts of files are then written to temporary files
     """
     index = 0
     for number, source in enumerate(sources):

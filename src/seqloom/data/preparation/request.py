@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # imports torch, which takes seconds, and worker processes do
     from seqloom.data.corpus.frame_store import FrameScale
 
 DIGEST_VERSION = 2
-"""Part of the digest. Run folders contain the digest of their training data, so another version
-would prevent that they are resumed."""
+"""Part of the digest. Do not change it without need: a run folder stores the digest of its training
+data, and a run whose digest differs cannot be resumed."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ BLOCK_EXAMPLES = 1_000
 
 @dataclass
 class ShardReport:
-    """What was counted in one shard.
+    """Counts of the examples and tokens of one shard, and its invalid lines.
 
     source:  index of the SplitSource of the shard
     report:  numbers of examples and tokens of the split. Invalid lines are not included
@@ -86,7 +86,7 @@ def _sampling_seed(seed: int, shard: int) -> int:
 
 
 class _Shard:
-    """The open files of a shard."""
+    """Tokenises the examples of one shard and writes its files."""
 
     def __init__(self, request: CorpusRequest, job: ShardJob, folder: Path) -> None:
         self.request = request
@@ -122,7 +122,8 @@ class _Shard:
         return TokenWriter(ids, offsets, vocabulary_size)
 
     def _own_examples(self, records: Records, stack: ExitStack) -> Iterator[Example]:
-        """Yield the examples of the split. Count invalid lines, and write held-out examples."""
+        """Yield the examples of the split. Count invalid lines. Write the examples that are held
+        out for dev and test to their own files."""
         held_out: dict[Split, IO[str]] = {}
         if self.split_of is not None:
             for split in ("dev", "test"):

@@ -31,8 +31,9 @@ POLL_SECONDS = 0.1
 Jobs = Iterator[tuple[ShardJob, Records]]
 Progress = Callable[[int], None]
 Work = Callable[[Any, Progress], Any]
-"""Does a job in a worker. The arguments are the job, and a function to call at intervals with the
-number of records that have been read. A function of a module, or a `functools.partial` of one."""
+"""A function that a worker calls to do a job. It returns the result of the job. Its arguments are
+the job, and a function to call at intervals with the number of records read so far. It must be a
+module-level function, or a `functools.partial` of one, so that it can be pickled."""
 
 
 def write_shards(
@@ -87,7 +88,7 @@ def can_use_processes(settings: object) -> bool:
     """Return True if worker processes can be used with these settings.
 
     Return False on Windows, where standard input cannot serve as a `Connection`. Return False if
-    the request cannot be pickled, for example because of a class that is defined outside seqloom.
+    `settings` cannot be pickled, for example because of a class that is defined outside seqloom.
     """
     if os.name == "nt":
         return False
@@ -142,7 +143,8 @@ class _Pool:
         ]
 
     def run(self, jobs: Iterable[Any], progress: Progress) -> list[Any]:
-        """Pass on all jobs and wait until they are finished. Raise the first error of a worker."""
+        """Pass all jobs to the workers and wait until they are finished. Return the results, in the
+        order of the jobs. Raise the first error of a worker."""
         for thread in self._threads:
             thread.start()
         for item in enumerate(jobs):

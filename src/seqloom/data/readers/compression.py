@@ -20,8 +20,8 @@ GZIP_SIGNATURE = b"\x1f\x8b"
 GZIP_BLOCK_BYTES = 2**17
 """Number of unpacked bytes that are read from a gzip file at once."""
 ZSTD_BLOCK_BYTES = 2**9
-"""Number of compressed bytes that are unpacked at once. A few bytes of zstd data can stand for 128 KiB
-of repetitive text, so this number limits the memory."""
+"""Number of compressed bytes that are unpacked at once. It limits the memory, because a few bytes
+of zstd data can expand to 128 KiB of repetitive text."""
 
 
 class DamagedFileError(Exception):
@@ -93,8 +93,8 @@ def _gzip_blocks(path: Path) -> Iterator[bytes]:
 def _zstd_blocks(path: Path) -> Iterator[bytes]:
     """Yield the unpacked data of all frames of a zstd file.
 
-    The stream reader of the package does not report a truncated file, so this function checks that
-    the last frame is complete.
+    The stream reader of the package `zstandard` does not report a truncated file. Therefore, this
+    function decompresses the frames one by one and checks that the last frame is complete.
     """
     zstandard = import_optional("zstandard", "zstd", f"{path}: reading zstd files")
     frame = None

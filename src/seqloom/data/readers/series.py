@@ -162,7 +162,8 @@ def _track_windows(
 
 
 def track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
-    """Return the names of the recordings of a split."""
+    """Return the names of the recordings of a split. If `config.scene` is set, the names come from
+    the JSON file `config.splits`, which lists the recordings of each scene by split."""
     if config.scene is None:
         return config.recordings
     path = locate(config.splits, folder)

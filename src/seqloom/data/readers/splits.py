@@ -169,7 +169,8 @@ def _read_own_split(
 def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> Iterator[Example]:
     """Yield all examples of one corpus. If there are invalid lines, raise a DataError at the end.
 
-    split: selects the examples of a bundled or generated corpus; ignored for other corpora
+    split: selects the examples of a bundled or generated corpus. A reader that is defined outside
+           seqloom receives it, too. Other corpora ignore it
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
     invalid = InvalidLines()
@@ -296,7 +297,8 @@ def held_out_share(config: DataConfig, split: Split) -> float:
 
 
 def refuse_missing_files(config: DataConfig, split: Split) -> None:
-    """Raise a NotFoundError that names all missing text files of a split."""
+    """Raise a NotFoundError that names all missing files of a split. Check only the files that
+    `files_of` returns."""
     missing: dict[str, None] = {}
     for corpus in corpora_of(config, split):
         for name in files_of(corpus):
@@ -309,8 +311,8 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
 
 
 def split_files(config: DataConfig, split: Split) -> list[Path]:
-    """Return the paths of the text files of a split, in the order in which they are read. Missing
-    files are left out."""
+    """Return the paths of the files that `files_of` names for a split, in the order in which they
+    are read. Missing files are left out."""
     paths: list[Path] = []
     for corpus in corpora_of(config, split):
         for name in files_of(corpus):
@@ -320,7 +322,11 @@ def split_files(config: DataConfig, split: Split) -> list[Path]:
 
 
 def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
-    """Return the names and patterns of the text files of a corpus."""
+    """Return the names and patterns of the data files of a corpus.
+
+    Return () for a corpus without files, and for a corpus whose reader reports missing files
+    itself.
+    """
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
             return tuple(chain.from_iterable(map(list_file_names, (source, target, *references))))

@@ -115,8 +115,8 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_lines_or_problems(part: FilePart) -> Iterator[str | InvalidLine]:
-    """Yield the lines of a file like `read_lines`, and an `InvalidLine` for each line that contains
-    NUL bytes or is not UTF-8."""
+    """Yield the lines in a part of a file, as `read_lines` does. If a line contains NUL bytes or is
+    not UTF-8, yield an `InvalidLine` in its place. A line that is too long raises a DataError."""
     path, number = part.path, part.first_line
     size = None if part.stop is None else part.stop - part.start
     try:

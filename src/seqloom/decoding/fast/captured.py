@@ -123,7 +123,7 @@ class SearchProgram:
         self._state.position.copy_(state.position)  # type: ignore[arg-type]  # also a tensor
 
     def tensors(self) -> list[Tensor]:
-        """All tensors that carry values from one step to the next."""
+        """Return all tensors that carry values from one step to the next."""
         search = [value for value in vars(self.search).values() if isinstance(value, Tensor)]
         moving = [value for value in vars(self._state.moving).values() if isinstance(value, Tensor)]
         position = self._state.position

@@ -232,8 +232,9 @@ class StaticBeam(StaticSearch):
     def _update_done(self, ended: Tensor, totals: Tensor) -> None:
         """Mark the sources that need no further step.
 
-        ended:  (B, K) 1 for each hypothesis that ends in this step, else 0
-        totals: (B, K) log-probability of each of these hypotheses
+        ended:  (B, K) for each candidate in `BeamSelection.best`, 1 if it ends in END and the
+                search for its source has not stopped, else 0
+        totals: (B, K) log-probability of each of these candidates
         """
         self.finished += ended.sum(dim=1)
         rule = self.search.score_rule

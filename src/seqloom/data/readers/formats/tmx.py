@@ -125,7 +125,8 @@ def _example(unit: Element, where: str, config: TmxConfig, table: str) -> Exampl
 
 
 def _texts(unit: Element) -> list[tuple[str, str]]:
-    """Return (language, text) of each variant of a unit that has a text element."""
+    """Return (language, text) for each text (`seg`) in the variants (`tuv`) of a unit. A variant is
+    the unit in one language."""
     texts = []
     for variant in unit:
         if _name(variant) != "tuv":

@@ -13,7 +13,8 @@ GESTURES_VERSION = 1
 """Part of a corpus' cache key. Increase it when a code change gives other frames for the same seed."""
 GESTURES = ("left-circle", "right-circle", "wave", "rest")
 MIN_SEGMENT, MAX_SEGMENT = 6, 14
-"""Number of frames of one gesture in a sequence of several gestures."""
+"""Minimum and maximum number of frames of one gesture in a sequence of several gestures. The last
+gesture of a sequence can be shorter."""
 TURN = 0.45
 """Change of direction per frame of a circle, in radians. A full circle takes 14 frames."""
 WAVE_FRAMES = 4

@@ -16,7 +16,7 @@ ROBOT_CONTEXT = ("left", "right")
 AXLE = 2.0
 """Distance between the two wheels. A wheel moves at most 1 per step."""
 MIN_STEPS, MAX_STEPS = 3, 8
-"""Number of steps for which the wheels keep their speeds."""
+"""Minimum and maximum number of steps for which the wheels keep their speeds."""
 
 
 def robot_paths(config: RobotConfig, steps: int, split: Split) -> Iterator[NDArray[np.float64]]:
