@@ -44,9 +44,9 @@ class SearchRequest:
                     on the position in the batch, so that the caller may sort and split batches.
                     Default: None, which means 0, 1, ...
     tracer:         records the candidates of every step. Default: None
-    excluded:       for each source, tokens that its outputs must not contain. Only the plain
-                    searches apply it. Their fast versions ignore it, so do not use them for such a
-                    request. Default: None, which excludes nothing
+    excluded:       for each source, tokens that its outputs must not contain. Use a plain search
+                    for a request with this field: the fast versions of the searches ignore the
+                    field. Default: None, which excludes nothing
     """
 
     max_lengths: Sequence[int]
