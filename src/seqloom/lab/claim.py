@@ -66,8 +66,8 @@ class PublishedResult:
 
     where:  publication and table
     what:   experiment
-    metric: published metric, and the name of the value that we measure. If our experiment does not
-            measure a value of this name, the report has no comparison.
+    metric: name of the published metric. The report compares it with the value of the same name in
+            our measurements. If our experiment has no such value, there is no comparison.
     """
 
     where: str
