@@ -14,7 +14,10 @@ from seqloom.models.interface import Memory, State, Step
 from seqloom.text.vocabulary import END, PAD, START
 
 KeepAttention = Callable[[Tensor], Tensor]
-"""Attention weights of a step (R, L, H, S) -> the part to keep for each row (R, ..., S)."""
+"""Attention weights of a step (R, L, H, S) -> the part to keep for each row (R, ..., S).
+
+R: rows; L: layers; H: heads; S: source positions.
+"""
 
 
 @dataclass(frozen=True)

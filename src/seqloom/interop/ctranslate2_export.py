@@ -27,7 +27,7 @@ LIMITS = {"min_decoding_length": 0, "max_decoding_length": OUTPUT_LIMIT, "max_in
 
 
 def check_ctranslate2(run: Run) -> list[str]:
-    """List the reasons why CTranslate2 cannot run the model on plain text."""
+    """List the reasons why CTranslate2 and a sentencepiece model cannot replace the run."""
     task = run.config.task
     reasons = unsupported_model(run.model)
     if not isinstance(task, TranslationConfig):

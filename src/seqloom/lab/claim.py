@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value, to be compared with the same metric that we measure under `condition`."""
+    """A published value. The report compares it with the same metric, measured under `condition`."""
 
     label: str
     value: float
@@ -81,7 +81,7 @@ class Claim(Generic[SettingsT]):
     """A claim and its experiment.
 
     sentence:   the claim
-    source:     lectures and sections that make the claim
+    source:     lectures (L0 to L4, five documents) and sections that make the claim
     setup:      description of the experiment
     confirms:   outcome that confirms the claim
     refutes:    outcome that refutes the claim
