@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value. The report compares it with the same metric, measured under `condition`."""
+    """A published value. The report compares it with the same metric measured under `condition`."""
 
     label: str
     value: float
