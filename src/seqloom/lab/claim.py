@@ -61,8 +61,9 @@ class PublishedFigure:
 class PublishedResult:
     """Results from a publication.
 
-    The published experiments are larger than ours, so only the ranking of the conditions is compared.
-    A published metric is compared only with the same metric: BLEU never with the accuracy of letters.
+    The published experiments are larger than ours, so only the ranking of the conditions is
+    compared. A published metric is compared only with the same metric: BLEU never with the accuracy
+    of letters.
 
     where:  publication and table
     what:   experiment
