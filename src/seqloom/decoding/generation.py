@@ -43,10 +43,11 @@ def generate(
     normalisation: LengthNormalisation = PER_TOKEN,
     description: SearchDescription | None = None,
 ) -> list[list[Hypothesis]]:
-    """Generate `outputs_per_source` outputs for each source.
+    """Generate `outputs_per_source` outputs for each source. Return them grouped by source.
 
     choose:      chooses the next token of every row
-    rules:       rules that forbid tokens. Default: None, which allows every token
+    rules:       rules that forbid tokens. Default: None, which allows every token and also ignores
+                 the prefixes and excluded tokens of the request
     description: properties of the search that `request.tracer` records. It is required if the
                  request has a tracer. Default: None
     """
@@ -132,8 +133,11 @@ class OutputRows:
         return self.indices // outputs_per_source
 
     def keep(self, rows: Tensor, outputs_per_source: int) -> "OutputRows":
-        """Keep only the rows with these indices (R',). They must include either all rows of a
-        source or none."""
+        """Return a copy that keeps only some rows.
+
+        rows: (R',) positions of these rows among the current rows, not values of `indices`. For
+              each source, either all of its rows are kept or none
+        """
         sources = rows[::outputs_per_source] // outputs_per_source
         return OutputRows(
             indices=self.indices[rows],
@@ -167,14 +171,15 @@ class RowTracker:
         return self._unfinished.tolist()
 
     def update(self, ended: Tensor, length: int, nodes: range) -> Tensor:
-        """Record which rows end in this step. Return the indices (R',) of the rows to keep.
+        """Record which rows end in this step. Return the rows to keep, as positions (R',) among the
+        current rows.
 
         ended:  (R,) True for rows that have generated END in this step
         length: number of tokens generated so far, including this step
         nodes:  tree nodes of the tokens of this step
 
-        A source is dropped when all its rows have ended. Dropping rows copies the decoder state, so
-        finished sources stay in the batch until at least a quarter of the sources can be dropped.
+        A source is finished when all its rows have ended. Dropping rows copies the decoder state,
+        so finished sources stay in the batch until they make up at least a quarter of it.
         """
         over = ended.cpu().numpy() | (self._max_lengths[self._rows] <= length)
         closing = np.flatnonzero(over & self._unfinished)
@@ -224,7 +229,7 @@ def roll_out(
 
     first:        (B, D)    y_0, the vector before the first output
     context:      (B, T, C) c_1 ... c_T, values that are known in advance and not predicted
-    targets:      (B, T, D) the true vectors. Default: None, if they are not used
+    targets:      (B, T, D) the true vectors. Default: None. Used only if `target_share` > 0
     target_share: probability, at each position, that y_{t-1} is the true vector and not the
                   generated one (scheduled sampling, Bengio et al. 2015). Default: 0
     """

@@ -1,8 +1,8 @@
 """Rules that forbid tokens during a search.
 
 A forbidden token gets a log-probability of -inf. The log-probabilities of the other tokens do not
-change, so that the score of a hypothesis depends only on probabilities under the model. The setting
-`score_prefix` makes an exception for forced tokens.
+change, so that the score of a hypothesis depends only on probabilities under the model. There is
+one exception: if the setting `score_prefix` is false, a forced token has a log-probability of 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,12 +28,13 @@ class Rule(Protocol):
     """Interface of a rule that is defined outside seqloom. The setting decoding.rules names it."""
 
     def __call__(self, generated: Tensor, log_probabilities: Tensor) -> Tensor:
-        """Return True for each token that a row must not generate next: (R, V), or (V,) if it is
-        the same for all rows.
+        """Return a boolean mask that is True for each token that a row must not generate next.
+
+        The mask is (R, V), or (V,) if it is the same for all rows.
 
         generated:         (R, 1 + t) START and the t tokens of each row so far
         log_probabilities: (R, V)     log-probability of each token under the model. Tokens that
-                                      other rules forbid have -inf. It must not be changed
+                                      earlier rules forbid have -inf. Do not change this tensor
         """
         ...
 

@@ -30,9 +30,11 @@ class Sampling:
     samples:     number of samples per source. Default: 1.
 
     The random numbers of sample j of source i depend only on the seed, i and j, not on the other
-    sources in the batch. Scores are computed from log-probabilities under the model, as in every
-    search: temperature, top_k, top_p and epsilon do not change them. `length_penalty` and
-    `length_counts_end` define the score; see `LengthNormalisation`.
+    sources in the batch. Here i is the index of the source in `SearchRequest.indices`.
+
+    Scores are computed from log-probabilities under the model, as in every search: temperature,
+    top_k, top_p and epsilon do not change them. `length_penalty` and `length_counts_end` define the
+    score; see `LengthNormalisation`.
     """
 
     temperature: float = 1.0

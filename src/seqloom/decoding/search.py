@@ -14,7 +14,10 @@ from seqloom.models.interface import Memory, State, Step
 from seqloom.text.vocabulary import END, PAD, START
 
 KeepAttention = Callable[[Tensor], Tensor]
-"""Attention weights of a step (R, L, H, S) -> the part to keep for each row (R, ..., S)."""
+"""Attention weights of a step (R, L, H, S) -> the part to keep for each row (R, ..., S).
+
+R: rows; L: layers; H: heads; S: source positions.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,9 @@ class SearchRequest:
                     on the position in the batch, so that the caller may sort and split batches.
                     Default: None, which means 0, 1, ...
     tracer:         records the candidates of every step. Default: None
-    excluded:       for each source, tokens that its outputs must not contain. Only the plain
-                    searches apply it. Their fast versions ignore it, so do not use them for such a
-                    request. Default: None, which excludes nothing
+    excluded:       for each source, tokens that its outputs must not contain. Use a plain search
+                    for a request with this field: the fast versions of the searches ignore the
+                    field. Default: None, which excludes nothing
     """
 
     max_lengths: Sequence[int]

@@ -14,12 +14,12 @@ from seqloom.decoding.rules import FORBIDDEN
 class ScoreRule:
     """Stops the search for a source when its active hypotheses cannot improve the result.
 
-    The search stops when `count` hypotheses have ended and the best active hypothesis does not have
-    a better score than the worst of the `count` best finished ones. The score of the active
+    The search stops when at least `count` hypotheses have ended and the best active hypothesis has
+    no higher score than the finished hypothesis at rank `count`. The score of the active
     hypothesis is computed with its current length ("estimate") or with the maximum length
     ("bound"). Further tokens only lower log p, so that "bound" never misses a better output.
 
-    `early_stopping` of transformers has the values False for "estimate" and "never" for "bound".
+    In transformers, "estimate" is `early_stopping=False`, and "bound" is `early_stopping="never"`.
     """
 
     kind: Literal["estimate", "bound"]

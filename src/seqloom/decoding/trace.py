@@ -147,7 +147,8 @@ class SearchTrace:
                         yield step, position
 
     def best(self) -> list[list[CandidateIndex]]:
-        """Return the path (see `path`) of each output that the search returned, in its order."""
+        """Return the path (see `path`) of each output, in the order in which the search returns the
+        outputs."""
         paths = [self.path(leaf) for leaf in self.leaves()]
         if not self.ranked:
             return sorted(paths, key=lambda path: path[0])

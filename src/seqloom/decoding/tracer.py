@@ -48,8 +48,8 @@ class StepOutcome:
 
     compared:   candidates that the search compared, with the log-probabilities of their tokens
     ended:      candidates that end in END and are saved
-    continuing: candidates without END. The next step extends them. If the search of their source
-                ends at this step, they are saved
+    continuing: candidates without END. Either the next step extends them or, if the search for
+                their source stops at this step, the search saves them as outputs
     next_rows:  for each row of the next step, the candidate that the row extends. None if the row
                 is unused or its hypothesis has ended. The trace omits such rows
     """
@@ -76,8 +76,8 @@ class StepOutcome:
 class _Row:
     """A hypothesis that the next step extends.
 
-    index:     index of the candidate, among the candidates of its source in the latest step, that
-               became this hypothesis; NO_PARENT before the first step
+    index:     index of this hypothesis among the candidates that the tracer recorded for its source
+               in the latest step; NO_PARENT before the first step
     total:     log-probability so far
     generated: START and the tokens so far
     """
@@ -118,10 +118,9 @@ class _Source:
 class Tracer:
     """Records a search. Pass it as `SearchRequest.tracer`, then read `traces`.
 
-    min_candidates: for each hypothesis, the tracer records at least this many candidates, those
-                    with the most probable tokens. Some of them may be candidates that the search
-                    does not compare: beam search compares only `width` tokens per hypothesis.
-                    Default: 5.
+    min_candidates: for each hypothesis, the tracer records at least this many candidates: those
+                    with the most probable tokens. The search may compare fewer. Beam search, for
+                    example, compares only `width` tokens per hypothesis. Default: 5.
     """
 
     def __init__(self, min_candidates: int = 5) -> None:

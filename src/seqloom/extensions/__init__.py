@@ -4,8 +4,8 @@ A recipe names an extension as `kind = "module:Name"`, or by a name that was reg
 two ways to register a name:
 
 - an entry point of an installed package, in the group `seqloom.score` (or `seqloom.metric`, …)
-- the decorator of the same name in this package, in code that is imported before the recipe is
-  loaded:
+- a decorator of this package, `score` (or `metric`, …), in code that is imported before the recipe
+  is loaded:
 
     from seqloom import extensions
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 Point = Literal["score", "metric", "reader", "tokenizer", "rule", "encoder", "decoder"]
-"""The extension points. The entry point group of a point is "seqloom." and its name."""
+"""The extension points. An installed package registers its metrics, for example, as entry points in
+the group "seqloom.metric"."""
 POINTS: tuple[Point, ...] = get_args(Point)
 FORM = "module:Name"
 """How a recipe names an extension that is not registered."""

@@ -4,7 +4,7 @@ A package is a zip archive with one folder:
 
     translate-de_en-1_0/
         metadata.json          languages and versions
-        model/                 a CTranslate2 model whose vocabulary consists of pieces
+        model/                 a CTranslate2 model with sentencepiece pieces as vocabulary
         sentencepiece.model    the tokenizer of both languages
         README.md              the model card
 """

@@ -27,7 +27,7 @@ LIMITS = {"min_decoding_length": 0, "max_decoding_length": OUTPUT_LIMIT, "max_in
 
 
 def check_ctranslate2(run: Run) -> list[str]:
-    """List the reasons why CTranslate2 cannot run the model on plain text."""
+    """List the reasons why CTranslate2 and a sentencepiece model cannot replace the run."""
     task = run.config.task
     reasons = unsupported_model(run.model)
     if not isinstance(task, TranslationConfig):
@@ -68,7 +68,7 @@ def subword_tokenizers(run: Run) -> tuple[SubwordTokenizer, SubwordTokenizer]:
 def verify_ctranslate2(run: Run, folder: Path, texts: Sequence[str]) -> str:
     """Load the exported folder with CTranslate2 and sentencepiece, and compare it with the run.
 
-    Returns a summary. Raises a StorageError that says what differs.
+    Returns a summary. If the two differ, raises a StorageError that says what differs.
     """
     return verify_model(run, folder, folder / "source.spm", texts)
 
@@ -76,7 +76,7 @@ def verify_ctranslate2(run: Run, folder: Path, texts: Sequence[str]) -> str:
 def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) -> str:
     """Compare a CTranslate2 model and a sentencepiece model with the run.
 
-    Returns a summary. Raises a StorageError that says what differs.
+    Returns a summary. If the two differ, raises a StorageError that says what differs.
 
     tokenizer: the sentencepiece model of the source
     """
@@ -125,7 +125,10 @@ def _pieces(prediction: Prediction) -> list[str]:
 def _probability_difference(
     translator: Any, sources: Sequence[list[str]], outputs: Sequence[Prediction]
 ) -> float:
-    """Return the maximum difference of the log-probabilities of all output tokens."""
+    """Return the maximum difference between the log-probabilities of the run and of CTranslate2.
+
+    The maximum is over all tokens of all outputs.
+    """
     scored = translator.score_batch(
         list(sources), [_pieces(output) for output in outputs], max_input_length=0
     )
@@ -140,7 +143,7 @@ def _probability_difference(
 def _compare_beams(
     run: Run, translator: Any, texts: Sequence[str], sources: Sequence[list[str]]
 ) -> int:
-    """Return the number of equal outputs of beam search.
+    """Return for how many texts the run and CTranslate2 give the same output with beam search.
 
     Outputs can differ if the scores of two hypotheses are equal up to rounding errors, and at the
     length limit.

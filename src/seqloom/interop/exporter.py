@@ -44,10 +44,12 @@ print(target.decode(result.hypotheses[0]))
 class Exporter:
     """Functions that export to one format.
 
-    name:   name of the format, for messages
-    check:  lists the reasons why the run has no equivalent in the format
-    write:  writes the files to an existing folder
-    verify: compares the files with the run on some texts, and returns a summary
+    name:    name of the format, for messages
+    library: library that loads the exported model, for the model card
+    usage:   example program for the model card. FOLDER stands for the name of the exported folder
+    check:   lists the reasons why the run has no equivalent in the format
+    write:   writes the files to an existing folder
+    verify:  compares the files with the run on some texts, and returns a summary
     """
 
     name: str

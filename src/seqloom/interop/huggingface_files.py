@@ -36,7 +36,7 @@ def read_json_if_present(path: Path) -> dict[str, Any]:
 
 
 def check_files(folder: Path, names: Iterable[str]) -> None:
-    """Raise a NotFoundError that lists all missing files."""
+    """If files are missing, raise a NotFoundError that lists all of them."""
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise NotFoundError(

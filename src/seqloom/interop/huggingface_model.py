@@ -41,8 +41,8 @@ PARTS = {
 }
 """Names of the parts of a layer in transformers and in seqloom."""
 NEVER = -1e4
-"""Bias of a token that the foreign model does not have. Its probability is 0 in float32. It is not
--inf, so that the run can be trained."""
+"""Output bias for a token that the foreign model does not have. With this bias, the probability of
+the token is 0 in float32. The bias is not -inf, so that the run can be trained."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ModelSettings:
         return float(value) if isinstance(value, int | float) and 0 <= value < 1 else 0.0
 
     def check(self) -> None:
-        """Raise a ConfigError that lists every setting that seqloom cannot express."""
+        """If seqloom cannot express some settings, raise a ConfigError that lists all of them."""
         problems = list(self._problems())
         if problems:
             listed = "\n".join(f"  {problem}" for problem in problems)
@@ -121,7 +121,7 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """The embedding matrices of a model, in the order of its own ids.
+    """The embedding matrices of a foreign model. Row i belongs to token id i of that model.
 
     tie: which of the matrices are equal, as in the setting model.tie
     """

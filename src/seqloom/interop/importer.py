@@ -20,7 +20,7 @@ def import_model(path: Path, run: Path, source_language: str | None = None) -> F
     """Read the model at `path` and write it as a run folder. Returns the model that was read.
 
     source_language: code of the source language, for a model with several source languages.
-                     Default: the source language that the settings of the model name
+                     Default: None; `read_m2m100` describes which language this selects
     """
     check_unused(run)
     foreign = read_foreign(path, source_language)

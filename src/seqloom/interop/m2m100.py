@@ -74,8 +74,9 @@ class M2M100Vocabulary:
 def read_m2m100(folder: Path, source_language: str | None) -> ForeignModel:
     """Read a folder with an M2M100ForConditionalGeneration model and its tokenizer.
 
-    source_language: code of the source language. Default: that of the tokenizer's settings, else
-                     English
+    source_language: code of the source language. Default: None, which means the language that the
+                     settings of the tokenizer name, or English if they name none. A model without
+                     English uses its first language
     """
     settings = ModelSettings(folder / CONFIG, read_json(folder / CONFIG))
     settings.check()
@@ -197,7 +198,7 @@ def _added_tokens(folder: Path, settings: Mapping[str, Any], first: int) -> dict
 
 
 def _extra_tokens(folder: Path, settings: Mapping[str, Any]) -> list[str]:
-    """Return the additional special tokens that the settings of the tokenizer list."""
+    """Return the additional special tokens, except <mask>, that the tokenizer's settings list."""
     special = read_json_if_present(folder / "special_tokens_map.json")
     for values in (settings, special):
         for key in ("extra_special_tokens", "additional_special_tokens"):

@@ -124,7 +124,12 @@ def marian_rows(names: Sequence[str], path: Path, start: int | None) -> list[int
 
 
 def add_start_bias(bias: Tensor, rows: Sequence[int]) -> Tensor:
-    """Reorder the bias of the output layer. START, which Marian does not have, gets no probability."""
+    """Return the bias of the output layer in the order of seqloom's token ids.
+
+    Marian has no START, so the bias of START gives it a probability of 0.
+
+    rows: result of `marian_rows`
+    """
     reordered = select_rows(bias, rows)
     reordered[START] = NEVER
     return reordered

@@ -178,7 +178,7 @@ def _generation_settings(decoding: DecodingConfig, vocabulary: MarianVocabulary)
 def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     """Load the exported folder with transformers, and compare it with the run.
 
-    Returns a summary. Raises a StorageError that says what differs.
+    Returns a summary. If the two differ, raises a StorageError that says what differs.
     """
     transformers = import_optional("transformers", "huggingface", "seqloom export --to huggingface")
     with warnings.catch_warnings():
@@ -222,9 +222,10 @@ def _difference(what: str) -> StorageError:
 
 @torch.inference_mode()
 def _logit_difference(run: Run, model: Any, vocabulary: MarianVocabulary, text: str) -> float:
-    """Return the maximum difference of the logits at all positions of a target.
+    """Return the maximum difference between the logits of the run and of the exported model.
 
-    The target is the source itself, because the logits of any target must be equal.
+    The text is the source and also the target. Any target would do, because the two models must
+    have equal logits for every target.
     """
     tokens = run.task.target_tokenizer.encode(text)
     source, inputs = [*tokens, END], [START, *tokens]

@@ -42,7 +42,7 @@ NORMS = {
     "ffn_ffn": "feedforward_residual.norm",
 }
 FIRST_ROWS = 2
-"""Number of rows that Marian does not have: PAD and START."""
+"""Number of embedding rows that seqloom has and Marian does not have: PAD and START."""
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -103,7 +103,10 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _load_yaml(text: str, path: Path) -> dict[str, Any]:
-    """Parse a YAML mapping. All values are strings, because pieces such as `no` are not booleans."""
+    """Parse a YAML mapping. Return all scalars as strings.
+
+    Standard YAML rules would read a piece such as `no` as a boolean.
+    """
     yaml = import_optional("yaml", "huggingface", "the import of .npz models")
     try:
         content = yaml.load(text, Loader=yaml.BaseLoader)
@@ -155,7 +158,7 @@ def _problems(settings: Mapping[str, Any], arrays: Arrays) -> Iterator[str]:
 
 
 def _vocabulary_paths(folder: Path) -> list[Path]:
-    """Return the vocabularies of source and target. They may be one file."""
+    """Return the paths of the vocabularies of source and target; one path if they share a file."""
     if (folder / DECODER).is_file():
         path = folder / DECODER
         listed = _load_yaml(read_bytes(path).decode("utf-8", errors="replace"), path).get("vocabs")

@@ -9,7 +9,11 @@ from seqloom.interop.huggingface_files import read_bytes
 
 
 def read_sentencepiece(path: Path) -> bytes:
-    """Read a sentencepiece model and check it."""
+    """Return the content of a sentencepiece model file.
+
+    Raises an error if the file is not a sentencepiece model, or if the model uses byte fallback,
+    which seqloom cannot import.
+    """
     model = read_bytes(path)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)

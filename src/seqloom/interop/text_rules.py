@@ -31,7 +31,10 @@ def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[s
 
 
 def raise_reasons(run: Run, format_name: str, reasons: Sequence[str]) -> None:
-    """Raise a ConfigError that lists the reasons why a format cannot express a run, if any."""
+    """Raise a ConfigError that lists the reasons why a format cannot express a run.
+
+    Do nothing if there are no reasons.
+    """
     if reasons:
         listed = "\n".join(f"  {reason}" for reason in reasons)
         raise ConfigError(

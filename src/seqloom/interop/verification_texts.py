@@ -33,7 +33,7 @@ def verification_texts(run: Run) -> list[str]:
 
 
 def _generated_texts(run: Run) -> list[str]:
-    """Return texts of random pieces."""
+    """Return texts that consist of random pieces of the source tokenizer."""
     tokenizer = run.task.source_tokenizer
     assert tokenizer is not None
     random = np.random.default_rng(0)

@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value, to be compared with the same metric that we measure under `condition`."""
+    """A published value. The report compares it with the same metric measured under `condition`."""
 
     label: str
     value: float
@@ -61,13 +61,14 @@ class PublishedFigure:
 class PublishedResult:
     """Results from a publication.
 
-    The published experiments are larger than ours, so only the ranking of the conditions is compared.
-    A published metric is compared only with the same metric: BLEU never with the accuracy of letters.
+    The published experiments are larger than ours, so only the ranking of the conditions is
+    compared. A published metric is compared only with the same metric: BLEU never with the accuracy
+    of letters.
 
     where:  publication and table
     what:   experiment
-    metric: published metric, and the name of the value that we measure. If our experiment does not
-            measure a value of this name, the report has no comparison.
+    metric: name of the published metric. The report compares it with the value of the same name in
+            our measurements. If our experiment has no such value, there is no comparison.
     """
 
     where: str
@@ -81,7 +82,7 @@ class Claim(Generic[SettingsT]):
     """A claim and its experiment.
 
     sentence:   the claim
-    source:     lectures and sections that make the claim
+    source:     lectures (L0 to L4, five documents) and sections that make the claim
     setup:      description of the experiment
     confirms:   outcome that confirms the claim
     refutes:    outcome that refutes the claim

@@ -141,6 +141,13 @@ def _test_pairs(trial: Trial[AlignmentSettings]) -> list[AlignedPair]:
 def compare_with_alignment(weights: Tensor, source_index: int, row: int) -> Numbers:
     """Compare the attention weights of one target token with the known alignment.
 
+    Returns these values:
+
+    correct:     1 if the source token with the largest weight is the aligned one, else 0
+    diagonal:    1 if the aligned source token has the same index as the target token, else 0
+    uniform:     weight of each source token if all weights were equal
+    weight at n: weight of the source token n positions after the aligned one
+
     weights:      (S,) attention weights over the source tokens. END is one of them.
     source_index: index of the source token that is aligned with the target token
     row:          index of the target token in its sentence

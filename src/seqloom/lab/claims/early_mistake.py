@@ -32,7 +32,8 @@ BEAM_WIDTH = 5
 DISTANCES = (1, 2, 3, 4, 5, 6)
 ERRORS = [f"errors {distance} words later" for distance in DISTANCES]
 CANDIDATES = SampleConfig(samples=20, temperature=2.0)
-"""Outputs in which to look for a wrong first word. The high temperature makes them diverse."""
+"""How to sample the outputs in which `_find_first_words` looks for a wrong first word. The high
+temperature makes these outputs diverse."""
 Words = tuple[str, ...]
 
 
@@ -53,11 +54,11 @@ class EarlyMistakeSettings:
 
 
 def translations(clause: Clause) -> list[Words]:
-    """Return all valid translations of a clause.
+    """Return the eight valid translations of a clause.
 
     The target language has two synonyms for every noun, one of each gender. A phrase starts with
-    its noun; adjectives and article follow and agree with it in gender. A clause is active or
-    passive, and the verb agrees with the noun that the clause starts with.
+    its noun; adjectives and article follow and agree with it in gender. A translation is active,
+    with the subject first, or passive, with the object first. The verb agrees with the first noun.
     """
     valid = []
     for genders in product("mf", repeat=2):
@@ -225,7 +226,13 @@ def first_word(text: str) -> str:
 def _measure_rest(
     run: Run, tests: Sequence[Clause], words: Sequence[str], decoding: DecodingConfig
 ) -> Numbers:
-    """Decode each sentence after a given first word, and count the wrong words after it."""
+    """Decode each sentence after a given first word. Return the fraction of wrong words after it.
+
+    errors:                the fraction over all words after the first
+    later errors:          the same without the word that directly follows the first
+    errors n words later:  the fraction at distance n from the first word
+    sentences:             number of sentences
+    """
     if not tests:
         return dict.fromkeys(("errors", "later errors", "sentences", *ERRORS), 0.0)
     outputs = run.translate(

@@ -70,7 +70,11 @@ def draw_inputs(settings: HardAttentionSettings, seed: int) -> Inputs:
 
 
 def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
-    """Measure the gradient of ‖context - target‖² by autograd and by finite differences."""
+    """Measure the gradient of ‖context - target‖² by autograd and by finite differences.
+
+    Returns the gradient norms at queries, keys and values, the mean sum of the attention weights of
+    a query ("total weight"), and the results of `_finite_difference` for queries and for keys.
+    """
     inputs = draw_inputs(trial.settings, trial.seed)
     leaves = {
         name: getattr(inputs, name).clone().requires_grad_()
@@ -134,9 +138,9 @@ def _finite_difference(
 
 
 def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
-    """Compute the weights of one kind of attention: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)
+    """Return the attention weights under a condition: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)
 
-    condition: the name of this kind of attention
+    condition: EXACT, NEAREST, BEST or SOFT
     """
     methods: dict[str, tuple[AttentionScore, Selection]] = {
         EXACT: (ExactScore(), "exact"),

@@ -25,7 +25,7 @@ from seqloom.runs.run import Run
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 TRAINED, LONGEST = 12, 20
-"""Letters of the longest strings in training and in the test."""
+"""Number of letters of the longest strings in training, and of the longest strings in the test."""
 LENGTHS = (4, 8, TRAINED, 16, LONGEST)
 ACCURACIES = [f"accuracy at {length}" for length in LENGTHS]
 SEEN, BEYOND = "accuracy, seen positions", "accuracy, positions beyond training"
@@ -55,7 +55,7 @@ class PositionsSettings:
 
 
 def position_tables(condition: str, max_length: int) -> Tables:
-    """Return the options of the positional encoding of a condition.
+    """Return the recipe options for the positional encoding that a condition uses.
 
     max_length: number of positions that the encoding must support
     """

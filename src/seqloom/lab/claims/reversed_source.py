@@ -23,7 +23,7 @@ from seqloom.viz.chart import BarChart, Chart
 
 FORWARD, REVERSED = "read forwards", "read in reverse"
 BLEU = "BLEU"
-"""Measured only for the task "sentences"."""
+"""Name of a value that is measured only for the task "sentences"."""
 LENGTHS = (4, 8, 12)
 CORPUS = letter_corpus("copy", 1, LENGTHS[-1], symbols=10)
 
