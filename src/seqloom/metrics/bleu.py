@@ -32,9 +32,11 @@ def bleu_metric(
 ) -> "BLEU":
     """Return sacrebleu's BLEU metric.
 
-    references: optional result of `reference_columns`. Pass it if the metric scores several sets of
-                outputs with the same references. The n-grams of the references are then counted
-                only once.
+    effective_order: True to ignore n-gram lengths larger than the hypothesis. Scores of single
+                     sentences need this. Default: False
+    references:      result of `reference_columns`. Pass it if the metric scores several sets of
+                     outputs with the same references. sacrebleu then counts the n-grams of the
+                     references only once. Default: None
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -111,8 +113,8 @@ def mean_sentence_bleu(
 ) -> Score:
     """Mean of the BLEU scores of all sentences, 0 to 100. White space separates words.
 
-    This score is used for generated code. A short line has the same weight as a long one. A correct
-    line has a score of 100, even if it has fewer than four words.
+    This score is used for generated code. All outputs have the same weight, whatever their length.
+    A correct output has a score of 100, even if it has fewer than four words.
     """
     check_references(hypotheses, references)
     metric = bleu_metric(lowercase, tokenize="none", effective_order=True)
@@ -147,7 +149,10 @@ def bleu_1_with_punctuation(hypotheses: Sequence[str], references: References) -
 def _caption_bleu(
     hypotheses: Sequence[str], references: References, order: int, word: re.Pattern[str]
 ) -> Score:
-    """Case-insensitive BLEU with n-grams of 1 to `order` words. `word` is the pattern of a word."""
+    """Return case-insensitive corpus BLEU with n-grams of 1 to `order` words.
+
+    word: regular expression that matches one word. Other text is ignored
+    """
     check_references(hypotheses, references)
     tokenised = [" ".join(word.findall(text)) for text in hypotheses]
     tokenised_references = [

@@ -78,10 +78,11 @@ def _build(name: ScoreName | ExtensionName, lowercase: bool) -> Metric:
 def extension_score(
     metric: MetricExtensionConfig, hypotheses: Sequence[str], references: References
 ) -> Score:
-    """Compute a metric that is defined outside seqloom. It returns a number or a `Score`.
+    """Call a metric that is defined outside seqloom, and return its result as a `Score`.
 
-    The name of the score is the one in the recipe. If the metric returns a number, its attribute
-    `higher_is_better` says whether a higher number is better. Default: True.
+    The metric returns a number or a `Score`. The name of the returned score is the metric's name in
+    the recipe. If the metric returns a number, `Score.higher_is_better` is the attribute
+    `higher_is_better` of the metric. Without this attribute, it is True.
     """
     check_references(hypotheses, references)
     result: Any = metric.extension_target(hypotheses=hypotheses, references=references)

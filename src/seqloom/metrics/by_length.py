@@ -33,7 +33,7 @@ def by_length(
 
     The length is the number of words separated by white space. There are at most `max_buckets`
     buckets with similar numbers of sentences. Each bucket has at least `min_sentences` sentences.
-    If there are fewer sentences in total, there is one bucket.
+    If the whole corpus has fewer than `min_sentences` sentences, it is one bucket.
     """
     check_references(hypotheses, references)
     if len(sources) != len(hypotheses):

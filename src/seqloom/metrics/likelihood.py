@@ -40,8 +40,8 @@ def perplexity(likelihood: Likelihood) -> Score:
 def perplexity_per_word(likelihood: Likelihood) -> Score:
     """exp(-Σ log p / words)
 
-    Comparable between models with different tokenizers, if none of the tokenizers has unknown
-    words.
+    Models with different tokenizers can be compared by this score, if no tokenizer replaces words
+    by an unknown token.
     """
     value = _exponential(_nats_per(likelihood, likelihood.words, "words"))
     return Score("perplexity per word", value, None, False)

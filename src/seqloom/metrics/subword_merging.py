@@ -6,8 +6,9 @@ subwords of w:
 
     A'[w, v] = 1/|w| Σ_{t in w} Σ_{s in v} A[t, s]
 
-If every row of A sums to 1, every row of A' sums to 1. The sum of a column is the total attention
-to a source word. Merging preserves this sum only if row w of A' is multiplied by |w|.
+If every row of A sums to 1, every row of A' sums to 1. The total attention to a source word v is
+Σ_w |w| A'[w, v]. It is not the sum of a column of A', because each row of A' is a mean over |w|
+subwords.
 """
 
 from collections.abc import Sequence
@@ -81,7 +82,8 @@ def merge_labels(pieces: Sequence[str], words: Sequence[int], text: str) -> tupl
     """Return the label of each group that `group_positions` returns for `words`.
 
     The label of a word is the word as it is written in `text`. The label of a position without a
-    word is its piece.
+    word is its piece. If `text` has no word with the index of a group, the label is the first piece
+    of the group.
 
     pieces: subword at each position
     words:  as in `group_positions`

@@ -1,6 +1,7 @@
 """Builds encoders and decoders that are defined outside seqloom, and runs them once to check them.
 
-A wrong shape is then reported before any training, with the shape that is expected.
+If a module fails or returns a wrong shape, the user gets an error before training starts. Only
+modules for token ids are run.
 """
 
 from collections.abc import Callable
@@ -20,11 +21,15 @@ from seqloom.text.vocabulary import END, UNKNOWN
 Result = TypeVar("Result")
 
 FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError)
-"""Errors of code that does not follow the interface."""
+"""Exceptions that an encoder or a decoder may raise if it does not follow the interface."""
 
 
 def build_extension_encoder(config: EncoderExtensionConfig, signature: Signature) -> EncoderModule:
-    """Build an encoder. Raises ConfigError if its output does not have the shapes of `Memory`."""
+    """Build an encoder. If the sources are token ids, run it once to check it.
+
+    Raises ConfigError if the encoder is not an `EncoderModule`, if it fails, or if its output does
+    not have the shapes of `Memory`.
+    """
     encoder = config.build_extension(source=signature.source)
     if not isinstance(encoder, EncoderModule):
         raise ConfigError(_wrong_type(config, encoder, "EncoderModule"))
@@ -43,7 +48,10 @@ def build_extension_decoder(
     encoder: EncoderModule | None,
     encoder_width: int,
 ) -> DecoderModule:
-    """Build a decoder. Raises ConfigError if its logits do not have the shapes of `Decoder`.
+    """Build a decoder. If sources and targets are token ids, run it once to check it.
+
+    Raises ConfigError if the decoder is not a `DecoderModule`, if it fails, or if the logits of
+    `forward` or `step` have a wrong shape.
 
     encoder:       the encoder of the model; None without a source
     encoder_width: width of the encoder's states; 0 without a source
@@ -71,13 +79,17 @@ def _first_step(decoder: DecoderModule, memory: Memory) -> Tensor:
 
 
 def _example_source() -> Padded:
-    """Two sources of unknown tokens and END, with 2 and 3 tokens."""
+    """Return two sources of 2 and 3 tokens: UNKNOWN END, and UNKNOWN UNKNOWN END."""
     values = torch.tensor([[UNKNOWN, END, 0], [UNKNOWN, UNKNOWN, END]])
     return Padded(values, torch.tensor([2, 3]))
 
 
 def _run(config: ExtensionConfig, module: nn.Module, call: Callable[[], Result]) -> Result:
-    """Call a module in evaluation mode, without gradients and without using random numbers."""
+    """Return the result of `call`, which runs `module`. Raises ConfigError if the call fails.
+
+    The module runs in evaluation mode and without gradients. The call does not change the state of
+    torch's random number generator on the CPU. Afterwards the module is in training mode.
+    """
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             module.eval()

@@ -1,4 +1,4 @@
-"""Compiles the parts of a model that run repeatedly in a training step."""
+"""Compiles parts of a model with torch.compile: layers, decoder steps and losses."""
 
 import torch
 from torch import nn

@@ -76,7 +76,10 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """`State.fixed` or `State.moving` of an `EnsembleDecoder`: one such part for each member."""
+    """`State.fixed` or `State.moving` of an `EnsembleDecoder`.
+
+    members: the same part (`fixed` or `moving`) of the state of each member
+    """
 
     members: tuple[Rows, ...]
 

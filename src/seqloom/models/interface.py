@@ -7,6 +7,9 @@ A model is an encoder, which turns a source into a `Memory`, and a decoder with 
     forward  computes all target positions at once, with teacher forcing: `DecoderOutput`
 
 Training calls `forward`, search calls `start` and `step`. Neither depends on the kind of model.
+
+Shapes: B sources, S source positions, T target positions, R = B · K rows with K hypotheses per
+source, L layers, H heads, D width of vectors, V tokens in the vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,7 +82,7 @@ class State:
 
     fixed:          tensors with one row per source (keys, values). All hypotheses of a source share
                     this row
-    moving:         tensors with one row per hypothesis (hidden state, cache). The hypotheses of one
+    moving:         tensors with one row per hypothesis (hidden state, cache). The K hypotheses of a
                     source are adjacent: row r belongs to source r // K
     position:       number of tokens consumed so far; a 0-dim tensor in a state that
                     `StaticDecoder.start_static` returns
@@ -262,7 +265,7 @@ class DecoderModule(nn.Module):
         self.source_limits: Limits = {}
         """Maximum number of source tokens that attention supports."""
         self.target_limits: Limits = {}
-        """Maximum number of target tokens: the sizes of tables with one entry per position."""
+        """Maximum number of target tokens. Each table with one entry per position limits it."""
         self.copying: Copying | None = None
         """The copy mechanism; None if the decoder only generates."""
 
@@ -320,7 +323,7 @@ class EncoderModule(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.source_limits: Limits = {}
-        """Maximum number of source tokens: the sizes of tables with one entry per position."""
+        """Maximum number of source tokens. Each table with one entry per position limits it."""
 
     @property
     def max_length(self) -> int | None:

@@ -179,10 +179,11 @@ class RecurrentEncoder(EncoderModule):
         return Memory(states, mask, torch.stack(ends, dim=1), source.tokens)
 
     def _shares_inputs(self, source: Padded) -> bool:
-        """Return True if the lowest layer projects the vector of each distinct token only once.
+        """Return True if the lowest layer can project the vector of each distinct token only once.
 
-        See `fast/gru.py`. False in evaluation mode, because analyses need the embedded input of
-        each position.
+        This is possible for a GRU in training on a CPU (see `fast/gru.py`), if equal tokens have
+        equal vectors. False in evaluation mode, because analyses need the embedded input of each
+        position.
         """
         if not (self.training and source.tokens is not None):
             return False
@@ -224,9 +225,9 @@ class RecurrentEncoder(EncoderModule):
 
 
 def score_limits(attention: str, limits: Limits) -> Limits:
-    """Return the limits of an attention score. Their keys become full names of settings.
+    """Return the limits of an attention score, with the setting names that `Limits` requires.
 
-    For example, the key "max_length" becomes "attention.score.max_length".
+    For example, the name "max_length" becomes "attention.score.max_length".
 
     attention: name of the attention layer in the config, for example "attention"
     limits:    maximum length that each setting of the score allows
@@ -291,8 +292,8 @@ class RecurrentDecoder(DecoderModule):
     `context_uses` lists where the decoder uses the attention context a:
 
         input    a is appended to the input of the lowest layer: [e_{t-1}; a]. If the query is the
-                 state after the step, this a is the context of the previous step, because that of
-                 the current step does not exist yet
+                 state after the step, a is the context of the previous step, because the context
+                 of the current step is computed later
         layer    the input of the layer above the query layer is [h; a]
         state    a replaces h of the query layer, projected if the widths differ. If the query is
                  the previous state, a replaces the previous h before the layers run. Otherwise a
@@ -530,10 +531,10 @@ class RecurrentDecoder(DecoderModule):
         )
 
     def replace_hidden_state(self, state: Tensor, context: Tensor) -> Tensor:
-        """If `context_uses` contains "state", replace the hidden vector h in the state (R, C) by
-        the context. If their widths differ, the context is projected.
+        """Return the state (R, C) with the context in place of the hidden vector h.
 
-        If `context_uses` does not contain "state", return the state unchanged.
+        If the widths of h and the context differ, the context is first projected. If `context_uses`
+        does not contain "state", return the state unchanged.
         """
         if "state" not in self.context_uses:
             return state

@@ -27,7 +27,7 @@ from seqloom.nn.transformer import CrossAttentionInput, DecoderLayer, EncoderLay
 
 
 def build_final_norm(norm: Norm, width: int) -> nn.Module:
-    """Build the layer normalisation after the last layer.
+    """Build the module after the last layer: layer normalisation for "pre", identity for "post".
 
     Only pre-norm layers need it, because they do not normalise their own output.
     """

@@ -1,9 +1,11 @@
 """Layers: attention, positions, recurrent and Transformer layers, losses.
 
-from seqloom.nn import AdditiveScore, MultiHeadAttention
+Example, with queries (B, T, 64), states (B, S, 64) and a mask (B, S):
 
-attention = MultiHeadAttention(64, heads=8)
-context, weights = attention(queries, states, mask=mask)
+    from seqloom.nn import MultiHeadAttention
+
+    attention = MultiHeadAttention(64, heads=8)
+    context, weights = attention(queries, states, mask=mask)
 """
 
 from seqloom.nn.attention import (

@@ -32,14 +32,17 @@ class AttentionScore(nn.Module):
     """Number of heads, each with its own parameters. None: the score has no parameters and accepts
     any number of heads."""
     is_product = False
-    """True if the score is q · prepared k / `divisor`. Fused kernels can compute such a score."""
+    """True if the score is the dot product of the query and the prepared key, divided by `divisor`.
+    Fused kernels can compute such a score."""
     divisor = 1.0
     """Divisor of the dot product, if `is_product`."""
     is_positional = False
     """True if the score depends only on positions (`PositionalScore`)."""
 
     def __init__(self) -> None:
-        super().__init__()  # without the *args of nn.Module: parameters of a score are settings
+        # This constructor has no parameters, unlike that of nn.Module, which has *args. The
+        # parameters of a score's constructor are its settings in a recipe.
+        super().__init__()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -214,9 +217,9 @@ class PositionalScore(AttentionScore):
     The scores are a learned table. They start at zero, so that the softmax gives every visible
     position the same weight. The contents of queries and keys are ignored.
 
-    table: (H, T or 1, S) scores of each head. Only padding may be at positions beyond the table.
-           These positions use its last entry. `Model.max_source_length` and
-           `Model.max_target_length` limit the real positions to the size of the table
+    table: (H, T or 1, S) scores of each head. Positions beyond the table use its last entry. They
+           are always padding, because `Model.max_source_length` and `Model.max_target_length` limit
+           the real positions to the size of the table
     """
 
     is_positional = True
@@ -237,10 +240,10 @@ class PositionalScore(AttentionScore):
 
 
 class FixedScore(PositionalScore):
-    """score(q_t, k_s) = w[s]: the same learned weights at every decoder step.
+    """score(q_t, k_s) = w[s]: one learned score for each source position s, the same at every step.
 
     The context is c = Σ_s a_s h_s, where a_s is the weight and h_s the value of source position s.
-    It is the same at every step, because the decoder cannot choose where to attend.
+    The context is the same at every step, because the decoder cannot choose where to attend.
 
     max_length: maximum number of source positions
     """
@@ -254,7 +257,7 @@ class FixedScore(PositionalScore):
 
 
 class PositionScore(PositionalScore):
-    """score(q_t, k_s) = w[t, s]: learned weights for each decoder step t and source position s.
+    """score(q_t, k_s) = w[t, s]: a learned score for each decoder step t and source position s.
 
     The context is c_t = Σ_s a_ts h_s, where a_ts is the weight and h_s the value of source position
     s. The weights change from step to step, but they are the same for all sources.

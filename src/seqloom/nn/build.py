@@ -183,7 +183,8 @@ def _build_extension_score(
 ) -> AttentionScore:
     """Build a score that is defined outside seqloom, and compute it once to check it.
 
-    Raises ConfigError if it is not an `AttentionScore`, or if it does not support these widths.
+    Raises ConfigError if the score is not an `AttentionScore`, fails for these widths, or returns a
+    wrong shape.
     """
     score = config.build_extension(query_width=query_width, key_width=key_width, heads=heads)
     if not isinstance(score, AttentionScore):

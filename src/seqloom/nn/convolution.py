@@ -16,14 +16,14 @@ channels, for values from 0 to 1."""
 class Crop(nn.Module):
     """Crops a square and normalises the bytes to floats: (B, 3, height, width) -> (B, 3, N, N)
 
-    In training, the square is at a random position. In evaluation mode, it is the centre of the
-    image, and the image is not resized, mirrored or changed in brightness. The output shape does
-    not depend on the data, because a training step that is captured as a CUDA graph needs fixed
-    shapes.
+    In training, the crop is at a random position. In evaluation mode, it is the centre of the
+    image, and `zoom`, `light` and `mirror` have no effect. The output shape does not depend on the
+    data, because a training step that is captured as a CUDA graph needs fixed shapes.
 
     size:   N, side of the result in pixels
-    zoom:   below 1: in training, the crop is a random fraction of the image's sides, between `zoom`
-            and 1, and is resized to N. 1: the crop has a side of N and is not resized. Default: 1
+    zoom:   below 1: in training, height and width of the crop are a random fraction, between `zoom`
+            and 1, of those of the image, and the crop is resized to (N, N). 1: the crop is (N, N)
+            pixels of the image and is not resized. Default: 1
     light:  maximum relative change of brightness and contrast in training. Default: 0
     mirror: mirror images with probability ½ in training. Default: True
     """

@@ -13,7 +13,7 @@ class Dropout(nn.Dropout):
     """
 
     def forward(self, states: Tensor) -> Tensor:
-        """Return a tensor of the same shape, which may be any shape."""
+        """Return a tensor of the same shape. Any shape is allowed."""
         if not self.training or self.p == 0:
             return states
         if states.device.type != "cpu":

@@ -133,20 +133,21 @@ class VectorLookup(Lookup):
         self.projection = nn.Linear(input_width, width)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(…, D) -> (…, width)"""
+        """(…, input_width) -> (…, width)"""
         return self.projection(vectors)
 
 
 class ConstantLookup(Lookup):
-    """Returns the same learned vector for every token, so that no token has an effect.
+    """Returns the same learned vector for every input, so that a decoder does not use its output.
 
-    The decoder then does not read its own output (`feed_output = false`). The inputs may be token
-    ids (B, T), or vectors (B, T, ·) whose first `ignored` entries are the previous output. The
-    other entries, which are context values, are projected and added to the learned vector.
+    The setting `feed_output = false` selects this lookup. The inputs are token ids (B, T), or
+    vectors (B, T, ·). The first `ignored` entries of a vector are the previous output and have no
+    effect. The other entries are context values, which are projected and added to the learned
+    vector.
 
     width:   D, the width of the vectors
-    ignored: number of entries of an input vector that have no effect; 0 if the inputs are token ids
-    context: number of entries after these, which have an effect. Default: 0
+    ignored: width of the previous output; 0 if the inputs are token ids. Default: 0
+    context: number of context values in an input vector. Default: 0
     """
 
     def __init__(self, width: int, ignored: int = 0, context: int = 0) -> None:
@@ -192,8 +193,8 @@ class Embedder(nn.Module):
 
     @property
     def is_function_of_token(self) -> bool:
-        """True if equal tokens always have equal vectors. Otherwise the vector also depends on the
-        position, or on random numbers."""
+        """True if the lookup is a `LearnedLookup` and equal tokens always have equal vectors. The
+        vectors then depend neither on positions nor on random numbers."""
         return (
             type(self.lookup) is LearnedLookup
             and self.lookup.is_deterministic

@@ -4,7 +4,8 @@
     a = Wo [head_1; …; head_H] + bo    head_i = Σ_j α_j v_j    α = softmax of score(q, k_j) over j
 
 The query q is computed from the state s. Keys and values are computed from the states h_j, to which
-s attends. a is the context of s. Each head uses its own part, of width D/H, of q, k_j and v_j.
+s attends. The result a is the context of s. q, k_j and v_j are split into H equal parts, and each
+head uses its own part.
 
 In every mask, True means visible. A mask is (B, S), or broadcastable to (B, H, T, S). None means
 that every key is visible. `is_causal` hides from each query all keys after its position.
@@ -417,7 +418,7 @@ class MultiHeadAttention(nn.Module):
         return activated
 
     def _activation(self, projected: Tensor) -> Tensor:
-        """Apply f, the activation of queries and keys. The top of this file defines f."""
+        """Apply f, the activation of queries and keys, which `projection` determines."""
         match self.projection:
             case "sigmoid":
                 return projected.sigmoid()

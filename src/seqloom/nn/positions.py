@@ -99,8 +99,8 @@ class Positions(nn.Module):
 
     @property
     def limits(self) -> dict[str, int]:
-        """`max_length`, by the name of its setting. An empty dict means that the length is
-        unlimited."""
+        """Return `max_length` in a dict, with the name of its setting as the key. An empty dict
+        means that the length is unlimited."""
         return {} if self.max_length is None else {"positions.max_length": self.max_length}
 
     def output_width(self, width: int) -> int:

@@ -36,7 +36,8 @@ def gru(
     start:   (B, N) initial hidden vector; N is its width
     weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). Each tensor contains the parts
              of r, z and n, in this order
-    index:   (T, B) the row of `inputs` that is the input at each position. Default: None
+    index:   (T, B) the row of `inputs` that is the input at each position. Default: None, which
+             means that `inputs` holds the vector of each position
     """
     hidden: Tensor = _Gru.apply(inputs, index, start, *weights)  # type: ignore[no-untyped-call]
     return hidden
@@ -98,7 +99,7 @@ class _Gru(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class TransposedWeights:
-    """The weights of a GRU in the layout that is fastest for the products of forward.
+    """The weights of a GRU in the layout that is fastest for the products of the forward pass.
 
     input:          (D, 3 N) the transpose of W
     gates:          (N, 2 N) the transpose of U_r and U_z

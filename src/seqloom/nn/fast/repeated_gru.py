@@ -32,7 +32,7 @@ class _Sequence:
 
     input_weight: W (3 N, D)
     state_weight: U (3 N, N)
-    transposed:   all weights in the layout for forward
+    transposed:   all weights in the layout for the forward pass
     inputs:       x (B, D) of each step
     previous:     h (B, N) before each step
     """
@@ -73,9 +73,9 @@ class _GruStep(torch.autograd.Function):
     """One step: inputs (B, D), hidden vector (B, N) -> next hidden vector (B, N)
 
     The last argument is a tensor of zeros, called slot, from `_GruGradientSlots`. The result does
-    not depend on it. The first 3 N columns of its gradient are the gradient of W x, and the last N
-    columns are the gradient of U_n h. Autograd passes the gradients of all slots on to
-    `_GruGradientSlots`.
+    not depend on the slot. `backward` returns two gradients side by side as the gradient of the
+    slot: the gradient of W x (first 3 N columns) and the gradient of U_n h (last N columns).
+    Autograd passes the gradients of all slots on to `_GruGradientSlots`.
     """
 
     @staticmethod

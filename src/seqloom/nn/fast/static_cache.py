@@ -7,7 +7,7 @@ from seqloom.nn.key_value_cache import KeysValues
 
 
 class SlotTable:
-    """A table of the slots in which a static cache stores the positions of each hypothesis.
+    """A table that says in which slot of a static cache each position of each hypothesis is stored.
 
     A slot holds the key and the value of one position. A cache has `capacity` slots for each of R
     rows. Each row writes to slots that no other row writes to. When beam search moves a hypothesis
