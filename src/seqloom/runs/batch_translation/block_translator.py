@@ -89,12 +89,12 @@ class TranslationJob:
 
 @dataclass
 class LineReport:
-    """Numbers of the lines of a file that need a warning, counted from 1.
+    """The lines of a file that need a warning. Line numbers are counted from 1.
 
-    total:        number of lines
-    missing_tags: lines without a tag, if the run has tags
-    truncated:    lines whose output reached the length limit
-    inputs:       lines whose output has warnings, by kind of warning
+    inputs:       lines with other problems, such as unknown words, by kind of problem
+    total:        number of translated lines
+    missing_tags: numbers of the lines without a tag, if the run has tags
+    truncated:    numbers of the lines whose output reached the length limit
     """
 
     inputs: InputReport

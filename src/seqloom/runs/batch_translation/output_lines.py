@@ -18,7 +18,7 @@ class TranslationFormatter:
     """Formats translations. The fields are options of the command.
 
     n_best:     number of outputs per input line
-    scores:     write the score of each output
+    scores:     write the score of each output. JSON and lists of several outputs always have it.
     alignments: write the word alignment of each output
     json:       write one JSON object per input line
     """

@@ -18,8 +18,8 @@ from seqloom.runs.batch_translation.block_translator import (
 from seqloom.runs.batch_translation.input_files import Block
 
 EMPTY_ROW = {"index": 0, "first": 0, "texts": [""], "blocks": 0, "unfinished": 0}
-"""Default values of the columns. A row contains a `Block` or a `FileEnd`, but all rows must have the
-same columns."""
+"""Default values of the columns. A row contains a `Block` or a `FileEnd`, but all rows must have
+the same columns."""
 LOCAL = "local"
 """The address that starts a cluster on this machine."""
 

@@ -231,9 +231,9 @@ def max_saved(decoding: SearchConfig) -> int:
 def ranks_differently(decoding: SearchConfig) -> bool:
     """Return True if seqloom may rank hypotheses differently from CTranslate2.
 
-    CTranslate2 counts END in the length by which it divides scores. The ranks can differ if seqloom
-    is set not to count it. If the search stops at the first finished hypothesis, they cannot differ,
-    because all compared hypotheses then have the same length.
+    CTranslate2 counts END in the length by which it divides log p. The ranks can differ if seqloom
+    is set not to count END. They cannot differ if the search stops at the first finished
+    hypothesis, because all compared hypotheses then have the same length.
     """
     is_normalised = decoding.length_penalty > 0 and not decoding.length_counts_end
     return is_normalised and not _is_greedy(decoding) and max_saved(decoding) > 1
