@@ -127,9 +127,9 @@ class Forecaster:
     def window_of(self, path: Path) -> SeriesWindow:
         """Read the last observed rows of a CSV file as a window.
 
-        Observed rows have values in all columns to forecast. If the model reads context columns, whose values
-        are known in advance, one more row must follow for each time step to forecast. These rows
-        have values only in the context columns.
+        Observed rows have values in all columns to forecast. The model may also read context
+        columns, whose values are known in advance. In this case, one more row must follow the
+        observed rows for each time step to forecast. It has values only in the context columns.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])

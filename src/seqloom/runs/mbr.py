@@ -26,8 +26,8 @@ from seqloom.runs.prediction import Prediction
 def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfig, int]]:
     """Return the searches that produce the candidates, each with its number of candidates.
 
-    Beam search comes before sampling. If two candidates have equal utility, that of beam search is
-    then ranked higher.
+    Beam search comes before sampling. Therefore, of two candidates with equal utility, the one from
+    beam search is ranked higher.
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:

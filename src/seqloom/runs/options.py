@@ -32,8 +32,9 @@ class PredictionOptions:
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
                    no effect. A text with a prefix is not split, and `pass_through` is ignored.
     first:         if the texts are a part of a longer list, the index of the first text in that
-                   list. Line numbers in errors and random samples depend on the index of a text in
-                   the longer list, so they do not depend on how the list is divided into parts.
+                   list. The index of a text in the longer list determines its random samples and
+                   its line number in error messages. So both are the same for every division of
+                   the list into parts.
     probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
                    faster if it returns fewer. With "none", the score of its greedy outputs is NaN.
     to:            target language of a multilingual run. If it is a list, each text is translated
@@ -64,7 +65,8 @@ class PredictionOptions:
 TEXT_ONLY = PredictionOptions(attention=False, probabilities="none")
 WITH_ATTENTION = PredictionOptions()
 UNSPLIT = PredictionOptions(split=False, pass_through=False)
-"""The model reads each text as it is."""
+"""Options with which the model reads each text as a whole: it is not split, and no parts of it are
+copied."""
 
 
 def check_texts(texts: Sequence[str | Path]) -> None:

@@ -246,7 +246,12 @@ class Predictor:
         options: PredictionOptions,
         sample_indices: Sequence[int],
     ) -> list[list[Hypothesis]]:
-        """Search again, with torch, if an output lacks a required phrase or has it too often."""
+        """Return the hypotheses of each input, with its required phrases.
+
+        If an output lacks a required phrase or contains it too often, torch searches again.
+
+        searched: the hypotheses of the first search
+        """
         predictor = replace(self, engine=None, compiled=False)
 
         def search(
@@ -293,7 +298,7 @@ class Predictor:
         options: PredictionOptions = WITH_ATTENTION,
         normalisation: LengthNormalisation = PER_TOKEN,
     ) -> list[Prediction]:
-        """Compute the log-probability of each token of given targets.
+        """Return a prediction for each given target, with the log-probabilities of its tokens.
 
         targets:       one target per text
         options:       only `attention` and `heads` are used

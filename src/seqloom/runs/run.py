@@ -409,7 +409,7 @@ class Run:
         attention: bool = True,
         heads: bool = False,
     ) -> list[Prediction]:
-        """Compute the log-probability of each token of given targets.
+        """Return a prediction for each given target, with the log-probabilities of its tokens.
 
         sources:   one text per target. Empty strings for a language model.
         attention: if True, attention weights are returned

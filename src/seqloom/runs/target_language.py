@@ -69,11 +69,13 @@ class TargetLanguages:
         )
 
     def add_tag(self, texts: Sequence[str], tag: str | None, first: int = 0) -> list[str]:
-        """Put the tag in front of each non-empty text.
+        """Return the texts, with the tag in front of each non-empty text.
 
-        Returns the texts unchanged if the run has a single target language.
+        If the run has a single target language, the texts are returned unchanged.
 
-        tag:   the tag to add. If it is None, every non-empty text must already start with a tag.
+        tag:   the tag to add. The texts must not start with a tag already. If it is None, the texts
+               are returned unchanged, and every non-empty text must start with a tag. Otherwise a
+               DataError is raised.
         first: number of texts that precede these texts in a longer list. It is added to the line
                numbers in error messages.
         """

@@ -27,8 +27,8 @@ class Shard:
     def has(self, file: int, block: int) -> bool:
         """Return True if the block belongs to this shard.
 
-        The rule adds the index of the file to that of the block. Otherwise, if every file had only
-        one block, all blocks would belong to the first shard.
+        The sum of the file index and the block index decides. With the block index alone, the first
+        shard would get all blocks if every file had only one block.
         """
         return (file + block) % self.count == self.number - 1
 
@@ -39,7 +39,8 @@ class FileEnd:
 
     file:       index of the file among the input files
     blocks:     number of all blocks of the file
-    unfinished: number of blocks of the file that belong to the shard and were not finished before
+    unfinished: number of blocks that belong to the shard and were not yet finished when the file
+                was read
     """
 
     file: int
@@ -65,7 +66,7 @@ class TranslationJob:
     output: OutputFolder
 
     def with_absolute_paths(self) -> "TranslationJob":
-        """Return the job for processes that have another working directory."""
+        """Return a copy with absolute paths, for processes with another working directory."""
         return replace(
             self,
             folders=[folder.absolute() for folder in self.folders],
@@ -88,12 +89,12 @@ class TranslationJob:
 
 @dataclass
 class LineReport:
-    """Numbers of the lines of a file that need a warning, counted from 1.
+    """The lines of a file that need a warning. Line numbers are counted from 1.
 
-    total:        number of lines
-    missing_tags: lines without a tag, if the run has tags
-    truncated:    lines whose output reached the length limit
-    inputs:       lines whose output has warnings, by kind of warning
+    inputs:       lines with other problems, such as unknown words, by kind of problem
+    total:        number of translated lines
+    missing_tags: numbers of the lines without a tag, if the run has tags
+    truncated:    numbers of the lines whose output reached the length limit
     """
 
     inputs: InputReport

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 FileKind = Literal["text", "jsonl", "parquet"]
 
 BLOCK_LINES = 1_000
-"""Number of lines in a block. The lines of a block are sorted by length and decoded together. It
-equals the number of lines that `seqloom translate` decodes together, so the outputs are equal."""
+"""Number of lines in a block. The lines of a block are sorted by length and decoded together.
+Without --input, `seqloom translate` also decodes this number of lines together, so the outputs are
+equal."""
 COMPRESSION_SUFFIXES = (".gz", ".zst")
 MAX_LISTED = 10
 """Maximum number of invalid lines in one error message."""
@@ -77,11 +78,13 @@ class Block:
 def find_input_files(
     patterns: Sequence[str], field: str | None, output_field: str
 ) -> list[InputFile]:
-    """Return the files that match the patterns, pattern by pattern, each sorted by name.
+    """Return the files that match the first pattern, sorted by name, then those of the next one.
 
-    Raises a ConfigError if two files have the same name, because an output has the same name as its
-    input file. Also raises a ConfigError if `field` is None for files with fields, is given for
-    plain text only, or equals `output_field`.
+    Raises a ConfigError
+    - if two files have the same name, because an output has the same name as its input file,
+    - if `field` is None and some files have fields,
+    - if `field` is given and all files are plain text, or
+    - if `field` equals `output_field`.
     """
     paths = _expand(patterns)
     problems = [
@@ -119,7 +122,7 @@ def find_input_files(
 
 
 def _expand(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that match the patterns. ** matches any folders.
+    """Return the files that match the patterns. ** matches any number of nested folders.
 
     Raises a NotFoundError that lists every missing file and every pattern without a file.
     """
@@ -156,7 +159,7 @@ def file_kind(path: Path) -> FileKind:
 
 
 def block_sizes(file: InputFile) -> list[int]:
-    """Return the number of lines of each block of a file. The lines are counted, not decoded."""
+    """Return the number of lines in each block of a file. Counts the lines without parsing them."""
     if file.kind == "parquet":
         parquet = import_optional("pyarrow.parquet", "parquet", str(file.path))
         lines = int(parquet.read_metadata(file.path).num_rows)

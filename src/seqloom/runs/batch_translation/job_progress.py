@@ -14,14 +14,14 @@ from seqloom.runs.batch_translation.input_files import Block, block_sizes
 from seqloom.runs.batch_translation.request import TranslationRequest
 
 FileObserver = Callable[[int, bool, LineReport], None]
-"""Called when all blocks of this process in a file are finished: with the index of the file, True if
-its output is complete, and the report about the lines that this process translated."""
+"""Called when this process has finished all its blocks of a file. Arguments: the index of the file,
+whether its output is complete, and the report about the lines that this process translated."""
 
 
 class JobProgress:
-    """Counts the finished blocks of each file, and joins a file when its last block is finished.
+    """Counts the finished blocks of each file. Joins them into the output after the last one.
 
-    lines: number of lines that have been translated so far
+    lines: number of lines that this process has translated so far
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class JobProgress:
             yield self.lines
 
     def count_lines(self) -> tuple[int, int]:
-        """Return the numbers of finished lines and of all lines of this process.
+        """Return how many lines of this process are finished, and how many it has in total.
 
-        Reads all files, but does not decode their lines.
+        Reads all files to count their lines, but does not parse the lines.
         """
         finished = total = 0
         unfinished_files = {*self.unfinished_files}
@@ -90,9 +90,9 @@ class JobProgress:
         self._join(end.file)
 
     def _join(self, file: int) -> None:
-        """If this process has finished its blocks of a file, try to join the file.
+        """If this process has finished its blocks of a file, try to join all blocks of the file.
 
-        The file is joined only if the other processes have finished their blocks, too.
+        They are joined only if the other processes have finished their blocks, too.
         """
         end = self._ends.get(file)
         if end is None or self._finished[file] < end.unfinished:

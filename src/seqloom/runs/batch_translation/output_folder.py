@@ -162,6 +162,6 @@ class OutputFolder:
         return True
 
     def remove_empty_folders(self) -> None:
-        """Remove the folder of the blocks if it has no blocks. Called when all files are complete."""
+        """Remove the folder `.blocks` if it is empty. Called when all files are complete."""
         with suppress(OSError):
             (self.path / BLOCKS).rmdir()

@@ -15,7 +15,13 @@ MAX_LISTED_LINES = 5
 
 @dataclass(frozen=True)
 class TranslationFormatter:
-    """Formats translations as the options of the command select."""
+    """Formats translations. The fields are options of the command.
+
+    n_best:     number of outputs per input line
+    scores:     write the score of each output. JSON and lists of several outputs always have it.
+    alignments: write the word alignment of each output
+    json:       write one JSON object per input line
+    """
 
     n_best: int
     scores: bool
@@ -78,7 +84,7 @@ def _format_json(value: Any) -> str:
 def truncation_warning(numbers: Sequence[int], total: int) -> str:
     """Return the warning about outputs that reached the length limit.
 
-    numbers: the numbers of their lines, counted from 1
+    numbers: the line numbers of these outputs, counted from 1
     total:   the number of all lines
     """
     listed = ", ".join(map(str, numbers[:MAX_LISTED_LINES]))

@@ -18,7 +18,8 @@ from seqloom.runs.batch_translation.block_translator import (
 from seqloom.runs.batch_translation.input_files import Block
 
 EMPTY_ROW = {"index": 0, "first": 0, "texts": [""], "blocks": 0, "unfinished": 0}
-"""All columns of a row: those of `Block` and of `FileEnd`. All rows must have the same columns."""
+"""Default values of the columns. A row contains a `Block` or a `FileEnd`, but all rows must have
+the same columns."""
 LOCAL = "local"
 """The address that starts a cluster on this machine."""
 
@@ -26,10 +27,11 @@ LOCAL = "local"
 def translate_with_ray(
     job: TranslationJob, files: list[int], address: str, workers: int | None, threads: int
 ) -> Iterator[BlockReport | FileEnd]:
-    """Translate the blocks of files with the actors of a Ray cluster, in any order.
+    """Translate the blocks of files on a Ray cluster. Yield a report for each block, in any order.
 
-    One task per file reads it in blocks. Actors translate the blocks and write them to the output
-    folder, which all machines share. Ray restarts an actor that ends and repeats its block.
+    One Ray task per file reads the file in blocks. Ray actors translate the blocks and write them
+    to the output folder, which all machines share. If an actor ends, Ray restarts it and repeats
+    its block. The end of a file is yielded as a `FileEnd`.
 
     files:   indices of the files
     address: address of the cluster, or "local" to start one on this machine
@@ -82,7 +84,7 @@ def translate_with_ray(
 
 
 class _BlockReader:
-    """Reads a file in a Ray task. A row is a block, or the end of the file."""
+    """Reads a file in a Ray task. Yields a row for each unfinished block and for the file's end."""
 
     def __init__(self, job: TranslationJob) -> None:
         self._job = job

@@ -1,4 +1,8 @@
-"""The request of a translation that can be continued: everything that determines its output."""
+"""The request of a batch translation: everything that determines its output.
+
+The output folder stores the request. A later command can continue the translation only if its
+request is the same.
+"""
 
 from collections.abc import Mapping
 from typing import Any

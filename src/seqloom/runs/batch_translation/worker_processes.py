@@ -22,7 +22,8 @@ from seqloom.runs.batch_translation.input_files import Block
 from seqloom.runs.device import best_device
 
 MAX_FAILURES = 3
-"""Number of times that worker processes may end without finishing a block in between."""
+"""An error is raised when worker processes have ended this many times without finishing a block in
+between."""
 
 _translator: BlockTranslator | None = None
 """The translator of a worker process."""
@@ -63,10 +64,11 @@ def translate_with_processes(
 def _translate_with_pool(
     job: TranslationJob, blocks: Iterator[Block], pending: list[Block], workers: int, threads: int
 ) -> Iterator[BlockReport]:
-    """Translate the blocks in `pending`, then those of `blocks`.
+    """Translate the blocks in `pending`, then those of `blocks`. Yield a report for each block.
 
-    A block taken from `blocks` is added to `pending`, and removed from it when it is finished. There
-    are at most two pending blocks per process, so the memory does not depend on the input.
+    A block taken from `blocks` is added to `pending`, and removed from `pending` when it is
+    finished. There are at most two pending blocks per process, so memory use does not grow with the
+    number of blocks.
     """
     context = multiprocessing.get_context("spawn")
     devices = context.SimpleQueue()
@@ -99,7 +101,7 @@ def _device_of_worker(index: int) -> str:
 
 
 def _load_translator(job: TranslationJob, threads: int, devices: "SimpleQueue[str]") -> None:
-    """Load the run in a new worker process."""
+    """Load the run in a new worker process, on the next device of the queue `devices`."""
     global _translator
     # The main process handles Ctrl-C. Workers finish their block.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

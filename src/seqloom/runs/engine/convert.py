@@ -177,8 +177,8 @@ Projection = tuple[NDArray[np.float32], NDArray[np.float32]]
 def _projections(attention: MultiHeadAttention) -> list[Projection]:
     """Return weight and bias of the query, key and value projections.
 
-    CTranslate2 divides dot products by √d. If seqloom divides by another number, the query
-    projection is scaled to compensate.
+    CTranslate2 divides dot products by √d, where d is the width of a head. If seqloom divides by
+    another number, the query projection is scaled to compensate.
     """
     assert isinstance(attention.score, DotScore)
     factor = attention.query_head_width**0.5 / attention.score.divisor

@@ -173,11 +173,11 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """Choose compiled torch, or plain torch if compiled torch cannot be used.
+        """Return compiled torch or, if `compile_now` is False, possibly plain torch.
 
-        compile_now: if True, a search that is not compiled yet is compiled on first use, and a
-                     ConfigError is raised if this is impossible. If False, plain torch is chosen
-                     for such a search, and for one that cannot be compiled.
+        compile_now: if True, a search that is not compiled yet is compiled now. A ConfigError is
+                     raised if it cannot be compiled. If False, nothing is compiled: plain torch is
+                     returned for a search that is not compiled yet or cannot be compiled.
         """
         if compile_now:
             self.check_compiled(decoding, options)

@@ -229,7 +229,8 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
 def _remove_outdated(path: Path, precision: Precision) -> None:
     """Remove all converted models of this precision except `path`.
 
-    They were made from other weights or settings, or with another version of CTranslate2.
+    They were made from other weights or settings, or with another version of CTranslate2 or of the
+    conversion.
     """
     for other in path.parent.glob(f"ctranslate2-{precision}-*"):
         if other != path:

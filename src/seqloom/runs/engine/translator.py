@@ -231,9 +231,9 @@ def max_saved(decoding: SearchConfig) -> int:
 def ranks_differently(decoding: SearchConfig) -> bool:
     """Return True if seqloom may rank hypotheses differently from CTranslate2.
 
-    CTranslate2 counts END in the length by which it divides scores. The ranks can differ if seqloom
-    is set not to count it. If the search stops at the first finished hypothesis, they cannot differ,
-    because all compared hypotheses then have the same length.
+    CTranslate2 counts END in the length by which it divides log p. The ranks can differ if seqloom
+    is set not to count END. They cannot differ if the search stops at the first finished
+    hypothesis, because all compared hypotheses then have the same length.
     """
     is_normalised = decoding.length_penalty > 0 and not decoding.length_counts_end
     return is_normalised and not _is_greedy(decoding) and max_saved(decoding) > 1
@@ -242,16 +242,16 @@ def ranks_differently(decoding: SearchConfig) -> bool:
 def _rank_without_end(
     hypotheses: Sequence[Hypothesis], scores: Sequence[float]
 ) -> list[Hypothesis]:
-    """Sort hypotheses by their scores without END, which do not count END in the length.
+    """Return the hypotheses that are surely the best, sorted by the score that does not count END.
 
-    CTranslate2 ranks by scores with END. It may have left out hypotheses whose scores with END are
-    lower than all of `scores`. The score of a hypothesis without END is never higher than its score
-    with END, because log p is negative and the length is smaller. So a hypothesis that was left out
-    has a score without END of at most min(scores). Only hypotheses that are at least as good as
-    this are returned.
+    A hypothesis has two scores: s counts END in the length, and s' does not. CTranslate2 returns
+    the hypotheses with the highest s, so a hypothesis that it left out has s <= min(scores). log p
+    is negative, and s' divides it by a smaller length, so s' <= s. A hypothesis that was left out
+    therefore has s' <= min(scores). Hypotheses with s' < min(scores) are dropped, because one that
+    was left out may be better.
 
-    hypotheses: outputs of CTranslate2, with their scores without END
-    scores:     scores with END of all outputs that CTranslate2 returned
+    hypotheses: outputs of CTranslate2, with s' as their score
+    scores:     s of all outputs that CTranslate2 returned
     """
     best = [one for one in hypotheses if one.score >= min(scores)]
     return sorted(best, key=lambda one: one.score, reverse=True)

@@ -135,7 +135,7 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class ScoredOutputs:
-    """Output texts and their scores. For a language model there are none.
+    """Output texts and their scores. All lists are empty for a language model.
 
     cut_off: number of outputs that reached the length limit before END
     """

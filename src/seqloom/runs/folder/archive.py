@@ -120,9 +120,9 @@ def _member(name: str, size: int = 0) -> zipfile.ZipInfo:
 
 
 def is_packed_run(path: Path) -> bool:
-    """True if the path is a file whose first member is named like that of a packed run.
+    """True if the path is a zip file whose first member is archive.json, as in every packed run.
 
-    True also if the rest of the file is damaged.
+    The rest of the file is not read and may be damaged.
     """
     try:
         with path.open("rb") as file:

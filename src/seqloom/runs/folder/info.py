@@ -1,7 +1,7 @@
 """What a run folder contains: task, model, data, training and scores.
 
-Reads only small files and the header of the weights. It needs neither torch nor the data, and it
-does not compare files with their digests.
+This module reads only small files and the header of the weights. It needs neither torch nor the
+data, and it does not compare files with their digests.
 """
 
 import json
@@ -26,7 +26,12 @@ from seqloom.text.build import load_tokenizer
 
 @dataclass(frozen=True)
 class VocabularyInfo:
-    """kind: kind of the tokenizer; size: number of tokens, including special tokens."""
+    """The vocabulary of the source or of the target.
+
+    side: "source" or "target"
+    kind: kind of the tokenizer
+    size: number of tokens, including special tokens
+    """
 
     side: str
     kind: str

@@ -2,7 +2,7 @@
 
     config.toml          the resolved recipe                 ┐
     text/                tokenizers, or the scale of numbers ├ written once, listed in manifest.json
-    extensions.json      code outside seqloom, if any        │
+    extensions.json      versions of the extensions, if any  │
     manifest.json                                            ┘
     weights/step-…/      the best weights so far             ← best
     checkpoints/step-…/  everything needed to resume         ← latest

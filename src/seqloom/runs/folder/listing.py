@@ -110,16 +110,20 @@ def read_listed_run(folder: Path) -> ListedRun:
 
 
 def _status(events: list[Event]) -> str:
-    """Return why training ended; "not finished" if the last event is not its end.
+    """Return why training ended, or "not finished" if the last event is not the end of training.
 
-    A run that is resumed after its end is therefore not finished. Events `note` are ignored.
+    Events of kind "note" are ignored. If training ended and was resumed, other events follow its
+    end, so the run is not finished.
     """
     last: Event = next((event for event in reversed(events) if event.get("event") != "note"), {})
     return STATUS.get(str(last.get("reason")), "not finished")
 
 
 def format_time(seconds: float) -> str:
-    """Return a time in ISO 8601. seconds: time since 1970"""
+    """Return a time in ISO 8601, in UTC.
+
+    seconds: Unix time
+    """
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 

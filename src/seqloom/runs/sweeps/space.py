@@ -16,7 +16,7 @@ RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})(:log)?")
 
 @dataclass(frozen=True)
 class Choice:
-    """A setting with a list of values, as text."""
+    """A setting, and the values that the sweep tries for it, as text."""
 
     key: str
     values: tuple[str, ...]

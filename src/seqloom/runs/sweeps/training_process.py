@@ -75,7 +75,10 @@ class TrialRunner:
         return TrialResult(trial, folder, run, None) if is_finished else None
 
     def __call__(self, trial: SweepTrial) -> TrialResult:
-        """Train a trial, or resume its training. A failure is a part of the result."""
+        """Train a trial, or resume its training, unless it is finished. Return its result.
+
+        If training fails, no error is raised: the field `error` of the result says why.
+        """
         if (result := self.finished(trial)) is not None:
             return result
         folder, log = self.folder / trial.name, self.folder / f"{trial.name}.log"
@@ -101,7 +104,7 @@ class TrialRunner:
 
 
 def _error(log: Path, code: int) -> str:
-    """Return the error message at the end of a log."""
+    """Return the exit code of a training process and the error message at the end of its log."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-MAX_ERROR_LINES:]
     starts = [index for index, line in enumerate(lines) if line.startswith("error:")]
     message = " ".join(lines[starts[-1] :]).removeprefix("error: ") if starts else "no message"

@@ -18,7 +18,9 @@ required."""
 
 
 class OutputWarning(str):
-    """The text of a warning about an output. A string, like the warnings without a kind.
+    """A warning about an output: a string that also has a kind.
+
+    `Prediction.warnings` can also contain plain strings, which have no kind.
 
     kind: kind of the problem
     part: what the problem is about, for example the number that is missing in the output

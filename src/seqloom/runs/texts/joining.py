@@ -62,7 +62,10 @@ def word_starts(text: str) -> list[int]:
 
 
 def words_by_position(text: str) -> list[int]:
-    """Return, for each character of a text, the index of its word."""
+    """Return, for each character of a text, the index of its word.
+
+    White space counts as part of the word after it. White space at the end of the text is left out.
+    """
     words: list[int] = []
     for number, match in enumerate(_WORD.finditer(text)):
         words += [number] * (match.end() - len(words))

@@ -70,6 +70,7 @@ class PreparedText:
     """The segments of a text.
 
     text:         the text, without a tag that becomes a target token
+    after:        the white space after the last segment
     added_tag:    tag that was added in front of the whole text; or ""
     keeps_spaces: True if the output keeps the white space at both ends of the text
     """
@@ -222,7 +223,10 @@ class Preparation:
 
 
 def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
-    """Divide a text into white space, the tags at its start with white space, and the rest."""
+    """Divide a text into leading white space, tags, and the rest.
+
+    The tags are those at the start of the text, with the white space after each of them.
+    """
     rest = text.lstrip()
     space = text[: len(text) - len(rest)]
     names = list(task.target_tokenizer.preprocessing.tags.names)
@@ -236,7 +240,10 @@ def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
 
 
 def _length_before_normalisation(text: str, name: str, tags: Tags) -> int:
-    """Return how many characters at the start of `text` the tag `name` takes."""
+    """Return the length of the tag `name` at the start of `text`, before normalisation.
+
+    It can differ from len(name), which is the length after Unicode normalisation.
+    """
     return next(end for end in range(1, len(text) + 1) if tags.first(text[:end])[0] == name)
 
 

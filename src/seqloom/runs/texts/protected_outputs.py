@@ -10,7 +10,9 @@ from seqloom.text.protected_spans import ProtectedText, insert_spans, insertion
 def insert_missing_spans(
     protected: ProtectedText, output: Prediction, tag_words: int
 ) -> tuple[str, list[int]]:
-    """Insert the inner spans of a text into the output for the text without these spans.
+    """Insert inner spans, which the model has not read, into the output of the model.
+
+    The inner spans of a text are the protected spans that are neither at its start nor at its end.
 
     A span is inserted after the output words that are aligned with the source word before it, or
     before those that are aligned with the source word after it. For a span that is attached to the

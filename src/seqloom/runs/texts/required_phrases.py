@@ -39,7 +39,8 @@ ROUNDS_PER_PHRASE = 4
 """Maximum number of searches for each required phrase of an input."""
 
 SearchAgain = Callable[[Sequence[ModelInput], Sequence[int]], list[list[Hypothesis]]]
-"""Searches for the outputs of model inputs. The second argument has the index of each input."""
+"""Returns the hypotheses of changed model inputs. The second argument contains, for each of them,
+its index in the list of all inputs."""
 Attend = Callable[[ModelInput, Sequence[int]], Tensor | None]
 """Returns the attention weights (T, S) of T given output tokens of an input; None for a model
 without attention."""
@@ -233,10 +234,10 @@ class PhraseForcer:
         return [max(weights[at : end_of[at]], default=0.0) for at, _ in candidates]
 
     def _excluded_after(self, one: ModelInput, phrase: str) -> ExcludedTokens:
-        """Return the tokens that must not follow a phrase, besides those excluded already.
+        """Return the tokens to exclude when the prefix of the output ends with a phrase.
 
-        Excluded are tokens that continue the last word of the phrase, and those that turn the
-        phrase into a longer required phrase.
+        These are the sequences that are excluded already, the longer required phrases that start
+        with this phrase, and, directly after the prefix, tokens that continue its last word.
         """
         sequences = () if one.excluded is None else one.excluded.sequences
         longer = [
@@ -276,7 +277,8 @@ class PhraseForcer:
 
 
 _CONTINUATIONS: WeakKeyDictionary[Tokenizer, frozenset[int]] = WeakKeyDictionary()
-"""The result of `word_continuations` for each tokenizer. It takes a second for a large vocabulary."""
+"""Cache of the results of `word_continuations`. For a large vocabulary, computing one takes about a
+second."""
 
 
 def word_continuations(tokenizer: Tokenizer) -> frozenset[int]:
