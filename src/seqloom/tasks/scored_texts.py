@@ -31,7 +31,7 @@ class ScoredTexts:
     def sign(self, signature: str | None) -> str | None:
         """Return the signature of a score. It names the form if normalisation changed a text.
 
-        signature: the settings of the metric, as the metric reports them; None if it reports none
+        signature: see `Score.signature`
         """
         if not self.changed:
             return signature

@@ -245,7 +245,7 @@ def _split_position(text: str, find_spans: FindSpans) -> int | None:
 
     If the middle half of the text contains ends of clauses, the result is the one closest to the
     middle of the text. Otherwise, it is the white space closest to the middle. A text without white
-    space is split at its middle, but neither inside a span nor between a character and its
+    space is split near its middle, but neither inside a span nor between a character and its
     combining marks.
     """
     # Characters count as many times as their decomposed form is long, so that a composed and a

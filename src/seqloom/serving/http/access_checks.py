@@ -70,6 +70,8 @@ def _is_ip_address(name: str) -> bool:
 def is_known_origin(headers: Headers, options: HttpOptions) -> bool:
     """True if a request comes from a page of this server or of an accepted origin, or from no page.
 
+    Requests of programs such as curl come from no page.
+
     If the browser sends no `Sec-Fetch-Site`, the host of the `Origin` header is compared with the
     Host header. A proxy that changes the Host header must send the original one as
     `X-Forwarded-Host`. A page of another origin cannot set this header.
