@@ -101,9 +101,9 @@ class Forecast:
     def free_running(self, model: Model, batch: Batch, target_share: float = 0.0) -> Tensor:
         """Return scaled predictions (B, T, D). The decoder reads its own predictions.
 
-        At each step, the input of the decoder is the row that it predicted at the previous step. It
-        also reads the context columns of the time step to predict (`Signature.context`), because
-        their values are known in advance.
+        At each step, the decoder reads the row that it predicted at the previous step. It also
+        reads the context columns (`Signature.context`) of the row that it predicts next. Their
+        values are known in advance.
 
         target_share: probability, at each position, that the decoder reads the true row and not the
                       predicted one. Default: 0. With 0, the target values are not used
@@ -123,7 +123,7 @@ class Forecast:
         return from_form(scaled, last, self.config.representation)
 
     def scores(self, outputs: Numbers, windows: Sequence[SeriesWindow]) -> list[Score]:
-        """Score outputs (N, T, D), given in the units of the data."""
+        """Return the scores of outputs (N, T, D), which are in the units of the data."""
         targets = np.stack([window.future for window in windows])
         deviation = self.scale.errors
         return [

@@ -163,7 +163,7 @@ def minimum_risk_loss(model: Model, batch: Batch, reward: Reward, samples: int) 
 def draw_samples(
     model: Model, memory: Memory, batch: Batch, samples: int
 ) -> list[list[Hypothesis]]:
-    """Sample outputs for each source, without dropout in the decoder."""
+    """Return `samples` sampled outputs for each source. The decoder runs without dropout."""
     was_training = model.decoder.training
     model.decoder.eval()
     try:

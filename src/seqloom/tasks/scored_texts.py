@@ -11,8 +11,9 @@ from seqloom.text.preprocessing import Tags
 
 @dataclass(frozen=True)
 class ScoredTexts:
-    """Outputs and examples in the form of the target tokenizer, so that two ways to write the same
-    character count as equal.
+    """Outputs and examples in the Unicode normalisation form of the target tokenizer.
+
+    In this form, texts are equal if they differ only in how they encode the same characters.
 
     form:    the Unicode normalisation form
     changed: True if an output, a reference or a source was not in this form
@@ -28,7 +29,10 @@ class ScoredTexts:
         return [example.references for example in self.examples]
 
     def sign(self, signature: str | None) -> str | None:
-        """Add the form to the signature of a score if the form changed a text."""
+        """Return the signature of a score. It names the form if normalisation changed a text.
+
+        signature: see `Score.signature`
+        """
         if not self.changed:
             return signature
         return "|".join(part for part in (signature, f"unicode:{self.form}") if part)

@@ -22,7 +22,7 @@ LENGTHS = (5, 2, 4)
 """Number of tokens of each source of the test batch."""
 STEPS = 6
 TOLERANCE = 1e-4
-"""Largest difference of two results that count as equal. They differ by rounding."""
+"""Two results count as equal if they differ by at most this number, because of rounding."""
 
 
 def check_score(score: Callable[..., Any], width: int = 8, heads: int = 2, **settings: Any) -> None:
@@ -30,7 +30,8 @@ def check_score(score: Callable[..., Any], width: int = 8, heads: int = 2, **set
 
     - the scores have the shape (B, H, T, S)
     - the score of a query and a key depends on no other query, key or row of the batch. Otherwise
-      padding would change outputs, and decoding would differ from training
+      padding would change outputs, and decoding would differ from training. This is not checked if
+      `is_positional` is True
     - scores and gradients are finite, also for vectors of zeros
     - if `is_product` is True, the score is q · prepared k / divisor
 
@@ -100,7 +101,7 @@ def check_decoder(
     - `start` and `step` return the same logits as `forward`
     - logits do not depend on later tokens
     - padding of the source does not change logits
-    - after `State.select` and `State.keep_sources`, the rows continue independently
+    - after `State.keep_sources` and `State.select`, the selected rows still get the same logits
 
     encoder_width: width of the encoder's states
     has_source:    False for a decoder of language models, which have no encoder

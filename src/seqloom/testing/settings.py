@@ -9,9 +9,9 @@ Config = TypeVar("Config", bound=ExtensionConfig)
 
 
 def section_of(base: type[Config], extension: Callable[..., Any], settings: Any) -> Config:
-    """Return the section of an extension with these settings.
+    """Return the recipe section that selects an extension with these settings.
 
-    base: the section class of the extension point
+    base: the section class for extensions of this kind, such as `ScoreExtensionConfig`
 
     Raises pydantic.ValidationError if a setting is not valid.
     """

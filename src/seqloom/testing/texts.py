@@ -46,7 +46,7 @@ def check_reader(
 ) -> list[Example]:
     """Read all examples, check that a second reading yields the same ones, and return them.
 
-    folder:   the folder of the setting data.folder
+    folder:   value of the setting data.folder
     settings: settings of the reader in a recipe
     """
     section = section_of(ReaderExtensionConfig, reader, settings)
@@ -66,7 +66,7 @@ def check_tokenizer(
 ) -> None:
     """Train a tokenizer, a subclass of `seqloom.text.PieceTokenizer`, on these texts and check it.
 
-    - decode(encode(text)) is the text, if `is_exact`
+    - decode(encode(text)) is the text, if `is_exact` and no token is UNKNOWN
     - tags are single tokens
     - each token has one label (`pieces`) and one word (`word_of`)
     - a saved tokenizer that is loaded again has the same ids
@@ -102,9 +102,9 @@ def check_rule(
 
     - it returns True for forbidden tokens, in the shape (R, V) or (V,)
     - what it forbids in a row does not depend on the other rows
-    - it changes neither of its inputs
+    - it does not change `generated`
 
-    texts:    texts that the hypotheses are made of. The tokens are their characters
+    texts:    texts whose prefixes are the hypotheses. The tokens are their characters
     settings: settings of the rule in a recipe
     """
     section = section_of(RuleExtensionConfig, rule, settings)

@@ -36,9 +36,9 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train a tokenizer. The lines are read once.
 
-    Character and word tokenizers count characters or words. Their memory grows with the number of
-    distinct characters or words. Subword tokenizers learn from all lines. If there are more than
-    two million lines, they learn from a random sample of two million.
+    Character and word tokenizers count the characters or words of all lines. Their memory grows
+    with the number of distinct characters or words. Subword tokenizers learn from at most two
+    million lines. If there are more, these are a random sample.
 
     lines:         the training text. Blank lines are skipped
     tags:          strings that are always encoded as a single token

@@ -15,7 +15,7 @@ from seqloom.text.vocabulary import Vocabulary
 def train_extension_tokenizer(
     config: TokenizerExtensionConfig, lines: Iterable[str], preprocessing: Preprocessing
 ) -> PieceTokenizer:
-    """Count the pieces of these lines and keep the most frequent ones."""
+    """Return a tokenizer whose vocabulary contains the most frequent pieces of these lines."""
     untrained = _build(config, Vocabulary(()), preprocessing)
     counts: Counter[str] = Counter()
     for line in lines:

@@ -1,4 +1,7 @@
-"""Glossary: target phrases that a translation must contain if its source contains a source phrase."""
+"""Glossary: pairs of a source phrase and a target phrase.
+
+If a source contains a source phrase, its translation must contain the target phrase.
+"""
 
 import re
 from collections import Counter
@@ -20,7 +23,7 @@ _WITHOUT_SPACES = re.compile(
 
 @dataclass(frozen=True)
 class RequiredPhrase:
-    """A target phrase that an output must contain once, because its source contains a phrase.
+    """A target phrase that an output must contain, for one occurrence of a source phrase.
 
     first_word, last_word: indices of the first and the last word of the source phrase. Words are
                            separated by white space.
@@ -51,14 +54,17 @@ class Glossary:
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern[str], str]]:
-        """For each pair: its source phrase in lower case, a pattern that finds it, and its target."""
+        """For each pair: the first word of its source phrase, a pattern, and its target phrase.
+
+        The word is in lower case. The pattern finds the source phrase.
+        """
         return [
             (source.split()[0].casefold(), phrase_pattern(source, source == source.lower()), target)
             for source, target in self.pairs
         ]
 
     def required(self, text: str) -> list[RequiredPhrase]:
-        """Return a target phrase for each source phrase that occurs in a text, in order."""
+        """Return the target phrase for each occurrence of a source phrase in a text, in order."""
         text = normalize("NFC", text)
         folded = text.casefold()
         patterns = [

@@ -23,14 +23,19 @@ _DECOMPOSED: dict[Normalization, Literal["NFD", "NFKD"]] = {"nfc": "NFD", "nfkc"
 
 
 def normalise(text: str, form: Normalization) -> str:
-    """Return the text in a Unicode normalisation form, in which characters are composed."""
+    """Return the text in a Unicode normalisation form with composed characters.
+
+    form: "none" returns the text unchanged
+    """
     # ASCII text is the same in every form.
     return text if form == "none" or text.isascii() else normalize(_COMPOSED[form], text)
 
 
 def decompose(text: str, form: Normalization) -> str:
-    """Return the text with all characters decomposed, so that `normalise` returns the same text
-    for the result as for `text`."""
+    """Return the text with all characters decomposed. `normalise` composes them again.
+
+    form: "none" returns the text unchanged
+    """
     return text if form == "none" else normalize(_DECOMPOSED[form], text)
 
 
@@ -40,7 +45,7 @@ class Tags:
     If one tag is a prefix of another, the longer one matches first.
 
     names:         the tags, in the form `normalization`
-    normalization: Unicode form. A tag is found in a text if both are equal in this form
+    normalization: Unicode normalisation form. Texts are compared with tags in this form
     """
 
     def __init__(self, names: Sequence[str], normalization: Normalization = "none") -> None:

@@ -113,7 +113,11 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
 
 
 def clusters(text: str) -> Iterable[Span]:
-    """Yield the visible characters of a text: each character with its marks and joined emoji."""
+    """Yield the start and end of each visible character of a text.
+
+    A visible character is a character with its combining marks, or an emoji with its modifiers and
+    the emoji that are joined to it.
+    """
     start = 0
     for index in range(1, len(text) + 1):
         too_long = index - start >= MAX_CLUSTER_LENGTH
@@ -123,9 +127,11 @@ def clusters(text: str) -> Iterable[Span]:
 
 
 def cluster_start(text: str, index: int) -> int:
-    """Return the index moved to the start of the visible character that contains it.
+    """Return the start of the visible character that contains an index.
 
-    If the text starts with this character, returns the end of the character.
+    The result is a position at which to split the text. So if the text starts with this visible
+    character, the function returns the end of the character. If neither position is possible, it
+    returns `index`: the character is the whole text or longer than MAX_CLUSTER_LENGTH.
     """
     start = index
     while start > 0 and index - start < MAX_CLUSTER_LENGTH and _continues(text, start):
@@ -268,10 +274,13 @@ class Insertion:
 
 
 def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
-    """Return the insertion of an inner span after this number of output words.
+    """Return how to insert an inner span into an output.
 
     Punctuation marks, placeholders and tags stay attached to the word beside them, as in the source.
     Other spans are separated from words by spaces.
+
+    number: index of the span in `protected.inner`
+    word:   number of output words before the span
     """
     start, end = protected.inner[number]
     text = protected.core[start:end]
@@ -290,7 +299,8 @@ def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
 def insert_spans(output: str, insertions: Sequence[Insertion]) -> tuple[str, list[int]]:
     """Insert spans between the words of an output.
 
-    Returns the new text, and for each word of the output its index in the new text.
+    Returns the new text, and for each word of the output the index of its first character in the
+    new text.
     """
     words = list(_WORD.finditer(output))
     text = ""
@@ -319,7 +329,7 @@ def insert_spans(output: str, insertions: Sequence[Insertion]) -> tuple[str, lis
 
 
 def missing_numbers(source: str, output: str) -> list[str]:
-    """Return the numbers of the source, of two or more digits, that an output does not contain.
+    """Return the numbers with at least two digits that a source contains and its output does not.
 
     Full stops, commas and spaces between digits are ignored: 1,234 and 1.234 are the same number.
     """

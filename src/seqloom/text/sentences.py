@@ -16,7 +16,8 @@ from seqloom.text.protected_spans import Span, cluster_start
 Fits = Callable[[str], bool]
 """A function that returns True if a text is short enough for one model input."""
 FindSpans = Callable[[str], Sequence[Span]]
-"""A function that returns the parts of a text that must not be split, such as URLs."""
+"""A function that returns the protected spans of a text, such as URLs. A text is not split inside
+a span, except at white space."""
 
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SENTENCE_END = re.compile(
@@ -160,7 +161,7 @@ def split_text(
     Sentences that are too long for one model input are split into parts.
 
     fits:       decides whether a part is short enough for one model input
-    find_spans: returns the parts of a text that are never split, such as URLs
+    find_spans: see `FindSpans`
     """
     pieces: list[str] = []
     for line in _split_lines(text):
@@ -223,7 +224,11 @@ def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
 
 
 def split_until_fitting(text: str, fits: Fits, find_spans: FindSpans = no_spans) -> list[str]:
-    """Split the text near its middle, and split each part in the same way until every part fits."""
+    """Return the parts of a text, which is split only if it does not fit.
+
+    A text that does not fit is split near its middle. Each part is then split in the same way until
+    it fits or cannot be split.
+    """
     if fits(text.strip()) or len(text.strip()) < 2:
         return [text]
     end = _split_position(text, find_spans)
@@ -240,7 +245,7 @@ def _split_position(text: str, find_spans: FindSpans) -> int | None:
 
     If the middle half of the text contains ends of clauses, the result is the one closest to the
     middle of the text. Otherwise, it is the white space closest to the middle. A text without white
-    space is split at its middle, but neither inside a span nor between a character and its
+    space is split near its middle, but neither inside a span nor between a character and its
     combining marks.
     """
     # Characters count as many times as their decomposed form is long, so that a composed and a

@@ -159,9 +159,9 @@ class PreparedTexts:
         ]
 
     def best_outputs(self, outputs: Sequence[SegmentOutputs]) -> list[SegmentedText]:
-        """Return the texts for the next translation, if these outputs are in a pivot language.
+        """Return the texts to translate next, if these outputs are in a pivot language.
 
-        Each segment of such a text is the best output of a segment.
+        The best output of each segment becomes a segment of such a text.
 
         outputs: the result of `segment_outputs`
         """
@@ -186,9 +186,12 @@ def repeat_options(options: PredictionOptions) -> PredictionOptions:
 
 
 def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Prediction:
-    """Add the warnings about translations into pivot languages to the final output.
+    """Return the final output with the warnings about translations into pivot languages.
 
-    The unknown characters are those of the first source, which the user has written.
+    The result lists the unknown characters of the first source only, because the user did not write
+    the texts in pivot languages.
+
+    pivots: the outputs in pivot languages, first translation first
     """
     if not pivots:
         return output
@@ -275,7 +278,10 @@ def phrase_warnings(task: TokenTask, segment: PreparedSegment, text: str) -> lis
 
 
 def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Prediction:
-    """Remove links to a tag that is not written in the segment. The word after it gets index 0."""
+    """Remove alignment links to a tag that the model reads, but that the segment does not contain.
+
+    The first word of the segment gets the index 0.
+    """
     hidden = segment.hidden_words
     links = ((source - hidden, target) for source, target in output.alignment if source >= hidden)
     return replace(output, alignment=tuple(links))
@@ -288,9 +294,10 @@ def _map_to_segment(
     positions: Sequence[int],
     targets: Sequence[int],
 ) -> Prediction:
-    """Change the word indices of an output, so that they count the words of protected spans.
+    """Change the word indices of an output, so that they also count the words of protected spans.
 
-    The model has read and generated texts without some of the protected spans.
+    The indices of the model do not count them, because it read and generated texts without some of
+    the protected spans.
 
     text:      the output with its protected spans
     positions: for each character that the model has read, its index in the core

@@ -11,7 +11,7 @@ from seqloom.core.errors import NotFoundError
 from seqloom.runs.folder.integrity import EVENT_LOG
 
 GROUPS = {"step": "train", "evaluate": "dev"}
-"""Prefix of the names of scalars by the kind of their event."""
+"""For each kind of event, the prefix of its scalar names: a step has names such as "train/loss"."""
 NOT_SCALARS = {"step", "time", "steps", "seconds_left"}
 POLL_SECONDS = 1.0
 
@@ -29,9 +29,9 @@ class Scalars:
 
 
 def read_scalars(folder: Path, *, follow: bool) -> Iterator[Scalars]:
-    """Yield the numbers of each event of a run.
+    """Yield the numbers of each training step and evaluation in the event log of a run.
 
-    follow: wait for new events until training ends
+    follow: True to wait for new events until training ends
 
     Raises a NotFoundError if the run has no event log.
     """
@@ -53,7 +53,7 @@ def _numbers(values: dict[str, Any], prefix: str) -> dict[str, float]:
 
 
 def _read_events(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
-    """Yield the events of complete lines.
+    """Yield the event in each complete line of the log. Training may still write the last line.
 
     A resumed training run first removes the events after its checkpoint from the file. It then
     appends them again, with the same values. Reading continues at the shortened end of the file,

@@ -12,7 +12,7 @@ from seqloom.runs.tracking.journal import Scalars
 
 TrackerName = Literal["tensorboard", "mlflow", "wandb"]
 PROJECT = "seqloom"
-"""Project or experiment in MLflow and Weights & Biases."""
+"""Name of the experiment in MLflow, and of the project in Weights & Biases."""
 
 
 class Tracker(Protocol):
@@ -24,9 +24,10 @@ class Tracker(Protocol):
 
 
 def open_tracker(name: TrackerName, run: Path, folder: Path) -> Tracker:
-    """Create the record of a run in a tracker.
+    """Return a tracker that contains the recipe of a run and can receive its numbers.
 
-    folder: folder to write to
+    run:    the run folder
+    folder: folder that the tracker writes to. MLflow does not use it if MLFLOW_TRACKING_URI is set.
     """
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +67,10 @@ class TensorBoardTracker:
 
 
 class MlflowTracker:
-    """Writes a run to MLFLOW_TRACKING_URI, or to a database file in the folder."""
+    """Writes an MLflow run to the address in the environment variable MLFLOW_TRACKING_URI.
+
+    If the variable is not set, writes to a SQLite database in the folder.
+    """
 
     def __init__(self, recipe: dict[str, Any], name: str, folder: Path) -> None:
         mlflow: Any = import_optional("mlflow", "mlflow", "--to mlflow")
@@ -112,7 +116,7 @@ class WandbTracker:
 
 
 def _flatten(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the settings of a recipe with their whole keys, such as training.steps."""
+    """Yield each setting of a recipe: its full key, such as training.steps, and its value."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{prefix}{key}.")

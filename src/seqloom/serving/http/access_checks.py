@@ -26,7 +26,10 @@ _HOST_HEADER = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?")
 
 
 def check_access(scope: Scope, options: HttpOptions) -> None:
-    """Raise a 421 error for an unknown host name, and a 403 error for an unknown origin."""
+    """Raise a 421 error for an unknown host name, and a 403 error for an unknown origin.
+
+    Requests with a method in READING_METHODS may come from any origin.
+    """
     headers = Headers(scope=scope)
     for host in headers.getlist("host"):
         if not is_known_host(host, options):
@@ -66,6 +69,8 @@ def _is_ip_address(name: str) -> bool:
 
 def is_known_origin(headers: Headers, options: HttpOptions) -> bool:
     """True if a request comes from a page of this server or of an accepted origin, or from no page.
+
+    Requests of programs such as curl come from no page.
 
     If the browser sends no `Sec-Fetch-Site`, the host of the `Origin` header is compared with the
     Host header. A proxy that changes the Host header must send the original one as

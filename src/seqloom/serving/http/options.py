@@ -38,9 +38,12 @@ class HttpOptions:
         frame_ancestors: Sequence[str],
         root_path: str,
     ) -> "HttpOptions":
-        """Check the options of `seqloom serve`. Raises one ConfigError that lists all problems.
+        """Return the checked options of `seqloom serve`.
 
-        host: value of --host. Requests may use this name, and the name of this machine.
+        Raises one ConfigError that lists all problems.
+
+        host: value of --host. Besides the allowed hosts, requests may use this name, the name of
+              this machine, and the name of this machine with the suffix ".local".
         """
         hosts = tuple(name.lower() for name in allowed_hosts)
         origins = tuple(origin.lower().rstrip("/") for origin in allowed_origins)

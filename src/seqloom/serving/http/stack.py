@@ -1,4 +1,4 @@
-"""ASGI middleware for the sub-path, HEAD requests, compression and requests of other origins."""
+"""ASGI middleware for a proxy's sub-path, HEAD requests, compression and cross-origin requests."""
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -15,7 +15,7 @@ COMPRESSION_LEVEL = 4
 
 
 def wrap_app(app: ASGIApp, options: HttpOptions) -> ASGIApp:
-    """Add the middleware for the sub-path, compression and requests of other origins."""
+    """Return the application inside middleware for a proxy's sub-path, compression and CORS."""
     if options.origins:
         app = CORSMiddleware(
             app,
@@ -29,9 +29,10 @@ def wrap_app(app: ASGIApp, options: HttpOptions) -> ASGIApp:
 
 
 class RootPathMiddleware:
-    """Removes the sub-path from the paths of requests.
+    """Removes the sub-path, under which a proxy makes the server available, from request paths.
 
-    Paths without it are accepted too, because many proxies remove the sub-path themselves.
+    The middleware also accepts paths without the sub-path, because many proxies remove it. It
+    redirects requests for the sub-path itself, such as /mt, to /mt/.
     """
 
     def __init__(self, app: ASGIApp, root_path: str) -> None:

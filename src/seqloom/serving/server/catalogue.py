@@ -45,7 +45,8 @@ class LoadedRun:
     """A run and the batcher that processes its jobs.
 
     pairs:  language pairs that the run translates; empty if they are unknown
-    engine: name of the engine that processes requests for the text of outputs, without attention
+    engine: name of the engine for requests that need only the text of the outputs, for example no
+            attention weights
     """
 
     name: str
@@ -190,7 +191,9 @@ def load_catalogue(
     languages: Sequence[str],
     create_batcher: Callable[[str], Batcher],
 ) -> Catalogue:
-    """Check the integrity of every run folder, load the run, and prepare its engine.
+    """Load the run of each folder and prepare its engine. Returns all loaded runs.
+
+    Loading checks the integrity of the run folder.
 
     languages:      values of --languages
     create_batcher: creates the batcher of a run, given its name

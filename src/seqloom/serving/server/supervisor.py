@@ -22,9 +22,11 @@ RESTART_SECONDS = 1.0
 """Time between the end of a worker and the start of its replacement."""
 
 WorkerTarget = Callable[[int, bool, Event], None]
-"""Runs a worker until it is stopped. The arguments are the index of the worker, True if it listens
-before its runs are loaded, and the event to set when they are loaded. A new process imports it, so it
-must be a function of a module, or an object that can be sent to another process."""
+"""A function that runs a worker until the worker is stopped.
+
+Its arguments are the index of the worker, True if the worker listens before its runs are loaded,
+and the event to set when the runs are loaded. The function is sent to a new process, so it must be
+a function of a module or an object that can be pickled."""
 
 
 @dataclass

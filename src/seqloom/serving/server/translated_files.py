@@ -12,7 +12,7 @@ from seqloom.serving.api.errors import busy_error
 class TranslatedFile:
     """A translated file.
 
-    expires: time at which it is removed, in seconds
+    expires: time of `TranslatedFiles.clock` at which the file becomes unavailable
     """
 
     name: str
@@ -25,7 +25,7 @@ class TranslatedFiles:
     """Translated files by their tokens. A token is random and valid for one download.
 
     maximum: maximum number of files
-    seconds: time after which a file is removed
+    seconds: time for which a file is available
     clock:   returns the time in seconds
     """
 

@@ -28,7 +28,8 @@ BYTE_ORDER_MARK = "\ufeff"
 class Document:
     """A document, divided into texts to translate and everything else.
 
-    newline: line ending of the document; "\\n" also if the line endings differ
+    newline: "\\r\\n" if all lines of the document end with it. Otherwise "\\n"; then `parts`
+             contain the original line endings.
     """
 
     parts: tuple[Part, ...]

@@ -34,7 +34,8 @@ MARKUP = re.compile(
 PUNCTUATION = r"!-/:-@\[-`{-~"
 ESCAPED = re.compile(rf"\\([{PUNCTUATION}])")
 SPECIAL = re.compile(r"[\\`*_\[\]<>|~&#]|https?(?=:)|^(?:[-+=]|\d+(?=[.)]))")
-"""Characters of a translation that could be read as markup."""
+"""Characters of a translation that Markdown could read as markup. A number or "http" matches
+because the character after it must be escaped."""
 
 
 def markdown_parts(content: str) -> Iterator[Part]:
@@ -77,5 +78,5 @@ def _escape(text: str) -> str:
 
 def _escape_match(match: re.Match[str]) -> str:
     special = match[0]
-    # Of "1." and "http:", the second character is escaped.
+    # For "1." and "http:", `special` is "1" or "http". The character after it is escaped.
     return f"{special}\\" if special[-1].isalnum() else f"\\{special}"

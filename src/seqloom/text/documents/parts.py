@@ -28,9 +28,9 @@ def text_parts(
     parse: Callable[[str], str] = _unchanged,
     render: Callable[[str], str] = _unchanged,
 ) -> Iterator[Part]:
-    """Yield a text as a part to translate, between its leading and trailing white space.
+    """Yield three parts: leading white space, the text to translate, and trailing white space.
 
-    A text without letters or digits stays as it is.
+    A text without letters or digits is yielded as one part that is not translated.
 
     parse:  converts the text from the format of the document to plain text
     render: the reverse of `parse`, for the translation
@@ -44,8 +44,10 @@ def text_parts(
 
 
 def split_at(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a text between the matches of a pattern, and the matches. The second
-    value is True for a match."""
+    """Split a text at the matches of a pattern.
+
+    Yields the matches and the texts between them, in order. The second value is True for a match.
+    """
     position = 0
     for match in pattern.finditer(text):
         yield text[position : match.start()], False
@@ -70,7 +72,7 @@ def fill(parts: Iterable[Part], translations: Sequence[str]) -> str:
 
 
 def structure(parts: Iterable[Part]) -> list[str]:
-    """Return everything between the texts to translate."""
+    """Return what is before, between and after the texts to translate, as a list of strings."""
     between = [""]
     for part in parts:
         if part.source is None:

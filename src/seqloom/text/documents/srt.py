@@ -16,8 +16,8 @@ TIME = re.compile(r"\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}\s*-->\s*\d{1,3}:\d{2}:\d{2}[,
 MARKUP = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|^[-–—]\s*", re.MULTILINE)
 """Tags, and the dash at the start of a line of a dialogue."""
 MIN_WIDTH = 42
-"""Lines of a translated cue may have this number of characters, a common limit of subtitles, or as
-many as the longest line of the original cue."""
+"""Translations are wrapped into lines of at most this number of characters, a common limit for
+subtitles. If the original cue has a longer line, the length of that line is the limit."""
 
 
 def srt_parts(content: str, name: str) -> Iterator[Part]:
