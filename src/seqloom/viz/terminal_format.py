@@ -29,7 +29,7 @@ def fit_to_line(text: str, limit: int, ascii_only: bool = False) -> str:
 def _moves_cursor(character: str) -> bool:
     """True for control characters, line breaks, and format characters such as direction marks.
 
-    The zero width joiner is allowed, because emoji contain it.
+    The zero width joiner, which emoji contain, is not one of them.
     """
     return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or (
         unicodedata.category(character) == "Cf" and character != "\N{ZERO WIDTH JOINER}"
