@@ -52,7 +52,7 @@ class WordTokenizer(VocabularyTokenizer):
 
 
 def _reserved_pieces(preprocessing: Preprocessing) -> tuple[str, ...]:
-    """Return the pieces of every vocabulary: the tags, and the joiner if there are tags."""
+    """Return the pieces that a vocabulary always contains: the tags, and, with tags, the joiner."""
     names = preprocessing.tags.names
     return (*names, JOINER) if names else ()
 
@@ -128,7 +128,10 @@ def _is_word(piece: str) -> bool:
 
 
 def unmarked(piece: str) -> str:
-    """Return a piece without the joiners that `split_words` attached to it."""
+    """Return a piece without the joiners that `split_words` attached to it.
+
+    NO_PIECE stands for a token with a joiner in the text, so it is returned as a joiner.
+    """
     return JOINER if piece in (NO_PIECE, JOINER) else piece.strip(JOINER)
 
 

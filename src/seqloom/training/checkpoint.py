@@ -22,7 +22,8 @@ from seqloom.training.session import BestScore, Session
 
 AVERAGES = "averages.safetensors"
 SHARDS = "shards"
-"""Folder of a checkpoint that replaces the safetensors files if the model is sharded."""
+"""Subfolder of a checkpoint. If the model is sharded, this folder replaces the three files WEIGHTS,
+OPTIMIZER and AVERAGES."""
 
 KEPT_CHECKPOINTS = 2
 """Number of checkpoints on disk. The older one is used if the newest one is damaged."""
@@ -48,8 +49,8 @@ MAY_CHANGE = (
     "training.collective_timeout",
 )
 """Settings that a resumed run may change: the data folders, the number of processes that prepare
-data, the path of the parent, the general dev set, settings that only predictions use, durations and
-intervals, and how ranks share the work."""
+data, the path of the run that a fine-tuning starts from, the general dev set, settings that only
+predictions use, durations and intervals, and how ranks share the work."""
 
 
 def save_checkpoint(session: Session, is_final: bool = False) -> None:
@@ -61,8 +62,9 @@ def save_checkpoint(session: Session, is_final: bool = False) -> None:
     The folder is written atomically. No random state is saved, because random numbers depend only
     on seed, step and the index of the batch in the step.
 
-    is_final: True at the end of training. If the model is sharded, every rank writes its own part
-              of a checkpoint. Only the final checkpoint has the ordinary files
+    is_final: True at the end of training. It matters only if the model is sharded: every rank then
+              writes its own part of the tensors, except in the final checkpoint, for which rank 0
+              writes the same files as for a model that is not sharded
     """
     model, world = session.model, session.world
     tensors = {
@@ -127,7 +129,10 @@ def _add_checkpoint(session: Session, write_all_tensors: Callable[[Path], None])
 
 
 def _read_tensors(session: Session, checkpoint: Path) -> dict[str, dict[str, Tensor]]:
-    """Read the tensors of a checkpoint by the names of its files, sharded like the model."""
+    """Return the tensors of a checkpoint: {WEIGHTS: {name: tensor}, OPTIMIZER: …, AVERAGES: …}.
+
+    If the model is sharded, the tensors are sharded in the same way.
+    """
     names = (WEIGHTS, OPTIMIZER, AVERAGES)
     if not (checkpoint / SHARDS).is_dir():
         groups = {name: read_tensors(checkpoint / name) for name in names}

@@ -40,7 +40,10 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """True on rank 0, the only rank that writes files and reports progress."""
+        """True on rank 0, which writes the run folder and reports progress.
+
+        Other ranks write only their parts of sharded checkpoints.
+        """
         return self.rank == 0
 
     @property

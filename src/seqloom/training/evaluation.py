@@ -25,7 +25,7 @@ from seqloom.training.step import ADVICE, check_weights_are_finite
 T = TypeVar("T")
 
 KEPT_WEIGHTS = 1
-"""Number of subfolders kept in weights/ of the run folder: one, with the best weights."""
+"""Number of versions of the weights in the folder weights/ of a run: one, the best."""
 
 
 @dataclass(frozen=True)

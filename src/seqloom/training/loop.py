@@ -136,8 +136,11 @@ def train(
 
 
 def _notes_only(report: EventCallback) -> EventCallback:
-    """Return the callback of a rank other than 0. The rank that finds damaged data repairs it and
-    reports it; rank 0 reports everything else."""
+    """Return a callback that passes only notes to `report`. Ranks other than 0 use it.
+
+    Such a rank reports, for example, damaged data that it has found and repaired. Rank 0 reports
+    progress for all ranks.
+    """
     return lambda event: report(event) if event.kind == "note" else None
 
 
@@ -283,8 +286,8 @@ def _start_data(session: Session) -> dict[str, Any]:
 
 @contextmanager
 def _locate_failure(session: Session) -> Iterator[None]:
-    """A context in which a TrainingError gets a longer message: the number of the step and the
-    indices of its training examples are added."""
+    """Add the number of the step and the indices of its training examples to the message of a
+    TrainingError that is raised in this context."""
     step, position = session.step + 1, session.stream.position
     try:
         yield

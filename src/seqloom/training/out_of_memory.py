@@ -11,7 +11,8 @@ from seqloom.training.session import Session
 from seqloom.training.step import SeededBatch, StepOutOfMemory, StepResult
 
 NO_LIMIT = 2**62
-"""Maximum number of tokens that a rank with enough memory asks for."""
+"""The maximum batch size, in tokens, that a rank with enough memory proposes. All ranks use the
+smallest proposal."""
 
 
 def split_on_out_of_memory(

@@ -206,7 +206,10 @@ def _with_batches_per_step(config: RunConfig, batches: int | None) -> RunConfig:
 
 
 def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientSum:
-    """Prepare the model for training on the ranks of this job."""
+    """Return the object that computes gradients and sums them over the ranks.
+
+    With FSDP, this function also divides the model among the ranks.
+    """
     if not world.has_group:
         return SINGLE_MODEL
     if config.training.parallel == "fsdp":
@@ -238,9 +241,9 @@ def _check_shared_folder(folder: Path, world: World) -> None:
 
 
 def prepare_data(config: RunConfig, report: EventCallback) -> dict[Split, Corpus]:
-    """Learn the vocabularies of a new run and tokenise its data. `open_session` finds the result in
-    the cache.
+    """Tokenise the data of a new run, so that `open_session` finds it in the cache.
 
+    The vocabularies are learned from the training data; a fine-tuning uses those of its parent.
     Returns the prepared splits. A forecasting model has none, because its data needs no preparation.
     """
     start = None if config.training.start is None else load_start(config, config.training.start)
@@ -266,7 +269,10 @@ def _report_changed_inputs(config: RunConfig, report: EventCallback) -> None:
 
 
 def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConfig:
-    """Replace text.split_sentences = "auto" by true or false. A resumed run keeps its value."""
+    """Replace text.split_sentences = "auto" by true or false.
+
+    A new run decides from the training data. A resumed run uses the value of its stored recipe.
+    """
     if not resume:
         return resolve_sentence_splitting(config)
     if config.text.split_sentences != "auto":
@@ -278,7 +284,11 @@ def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConf
 def _build_task(
     config: RunConfig, folder: Path, resume: bool, start: Start | None, report: EventCallback
 ) -> Task:
-    """Return the task: that of the run, of the parent, or a new one learned from the data."""
+    """Return the task.
+
+    A resumed run uses its stored task, and a fine-tuning that of its parent. Any other run builds a
+    new task from the data.
+    """
     if resume:
         return read_setup(folder)[1]
     return start.task if start else learn_task(config, _progress("train", report))
@@ -301,7 +311,7 @@ def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
 def _load_general(
     config: RunConfig, task: Task, report: EventCallback, is_main: bool
 ) -> GeneralDevSet | None:
-    """Load the general dev set. The main rank reports which data it uses.
+    """Load the general dev set. The main rank reports which data the set contains.
 
     The data is data.general or, by default, the dev split of the parent. If files of the parent are
     missing, there is no general dev set, and the main rank reports this. Missing files of
@@ -368,7 +378,10 @@ def _build_stream(
 
 
 def _resume(session: Session) -> None:
-    """Restore the newest intact checkpoint. Logs damage and changes of environment and extensions."""
+    """Restore the newest intact checkpoint.
+
+    Log the damage that was found, and changes of the environment and of extensions.
+    """
     try:
         for problem in restore_checkpoint(session):
             text = (
@@ -441,7 +454,7 @@ def _load_corpus(config: RunConfig, task: Task, split: Split, report: EventCallb
 
 
 def _progress(split: Split, report: EventCallback) -> ProgressCallback:
-    """Return a callback that converts progress of reading a split to events."""
+    """Return a callback that reports, as events, how much of a split has been read."""
 
     def progress(reading: ReadingProgress) -> None:
         data = asdict(reading)
@@ -460,7 +473,8 @@ def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[
     several groups, such as language pairs, the examples are taken from the groups in turn. The list
     is empty for a forecasting model.
 
-    train: the training split. If the dev split is held out of it, its files need not be read again
+    train: the training split. If the dev split is held out of the training data, the prepared
+           training split usually contains the dev examples, so no data file is read again
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only
@@ -499,8 +513,7 @@ def _beyond_positions(
 ) -> list[str]:
     """Check whether sources or targets are longer than the model allows.
 
-    Returns a list with one message for the sources and one message for the targets. A message is
-    left out if no source or no target is too long.
+    Returns a list of messages: one if any source is too long, and one if any target is too long.
     """
     problems = []
     sides = (

@@ -19,7 +19,7 @@ from seqloom.core.storage import write_file
 from seqloom.metrics.subword_merging import AttentionMap
 
 _DARK_CELL = 0.5
-"""In cells with a larger weight, which are dark, the number is printed in a light colour."""
+"""Cells with a larger weight than this are dark, so their number is printed in a light colour."""
 _DECIMALS = 4
 
 _PAGE = """<!doctype html>
@@ -141,7 +141,10 @@ def _cell(weight: float) -> str:
 
 
 def _script_data(card: AttentionCard) -> str:
-    """Return the contents of a card as JSON. "<" is escaped, so that no text ends the script element."""
+    """Return the attention weights of a card as JSON, for the script of the page.
+
+    "<" is escaped, so that no text ends the script element.
+    """
     assert card.chosen is not None
     weights = np.zeros((0, 0, 0, 0)) if card.heads is None else card.heads.weights
     heads = np.moveaxis(weights, 0, 2)  # (L, H, T, S)

@@ -1,7 +1,7 @@
 """Draw the attention of a caption.
 
-The image is drawn once for each token of the caption. In each of these drawings, cells of the image
-are brighter if the attention weight of the token for the cell is larger.
+The image is drawn once unchanged, and once for each token of the caption. In the drawing of a
+token, a cell of the image is brighter if the token has a larger attention weight for this cell.
 """
 
 import math

@@ -256,6 +256,8 @@ def create_axis(
 ) -> Axis:
     """Return an axis that covers all values, with ticks at round numbers.
 
+    A logarithmic axis covers only the positive values.
+
     Args:
         zero: make the axis include 0. Ignored by a logarithmic axis.
     """

@@ -93,7 +93,10 @@ def _marked_text(pair: OutputPair, index: int) -> str:
 
 
 def attention_svg(output: Prediction) -> str:
-    """Return the attention matrix as SVG: source pieces as columns, output pieces as rows."""
+    """Return the attention matrix as SVG: source pieces as columns, output pieces as rows.
+
+    If the output has no attention weights, return an HTML paragraph that says so.
+    """
     if output.attention is None or not output.source_pieces:
         return '<p class="soft">This run has no attention.</p>'
     weights: Sequence[Sequence[float]] = output.attention.tolist()

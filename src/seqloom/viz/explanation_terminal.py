@@ -177,7 +177,7 @@ class _ExplanationRenderer:
         return line
 
     def formula(self, text: str) -> str:
-        """Replace mathematical symbols if the terminal prints only ASCII."""
+        """Return a formula. If `ascii_only` is set, mathematical symbols are spelled in ASCII."""
         return text if not self.ascii_only else text.translate(_ASCII_SYMBOLS)
 
     def _table(self, parts: Sequence[TracedValue]) -> Text:

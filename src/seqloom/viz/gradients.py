@@ -147,7 +147,8 @@ def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> No
 def _draw_bars(axes: Any, steps: StepGradients) -> None:
     """Draw two bars for each step. They show the norms in `StepGradients.parts`.
 
-    A mark shows the norm of the whole gradient, which is the sum of both parts.
+    A mark shows the norm of the whole gradient. The gradient, but not its norm, is the sum of both
+    parts.
     """
     positions = range(len(steps.labels))
     for index, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):

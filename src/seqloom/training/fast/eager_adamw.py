@@ -8,9 +8,9 @@ import torch
 class EagerAdamW(torch.optim.AdamW):
     """AdamW that does not import torch's compiler. Updates and state are those of torch's AdamW.
 
-    torch wraps these methods, so that `torch.compile` does not compile them. The wrappers import
-    torch._dynamo, which takes longer than building a small model. seqloom compiles models, but
-    never calls an optimiser inside a compiled function.
+    torch wraps `add_param_group`, `zero_grad` and `step`, so that `torch.compile` does not compile
+    them. The wrappers import torch._dynamo, which takes longer than building a small model. seqloom
+    does not need the wrappers, because it never calls an optimiser inside a compiled function.
     """
 
     add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)

@@ -17,7 +17,8 @@ PATTERNS: dict[ModelPart, re.Pattern[str]] = {
     "encoder": re.compile(r"encoder\."),
     "decoder": re.compile(r"decoder\."),
 }
-"""Patterns of the parameter names of each part. The first pattern that matches a name decides."""
+"""For each part, a pattern that matches the names of its parameters. A parameter belongs to the
+first part whose pattern matches its name."""
 
 
 def model_parts(model: nn.Module) -> dict[ModelPart, list[nn.Parameter]]:

@@ -1,4 +1,7 @@
-"""The start of a fine-tuning: weights, vocabulary and optimiser state of the parent."""
+"""The start of a fine-tuning: weights, vocabulary and optimiser state of the parent.
+
+The parent is the run that the fine-tuning starts from.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +35,11 @@ START_DIGEST = "start"
 
 @dataclass(frozen=True)
 class NewRows:
-    """For each new tag, the id of the token whose embedding it copies, in both vocabularies."""
+    """The tokens whose embeddings are copied to initialise the embeddings of new tags.
+
+    source: for each new tag, the id of such a token in the source vocabulary
+    target: the same for the target vocabulary
+    """
 
     source: tuple[int, ...] = ()
     target: tuple[int, ...] = ()
@@ -47,7 +54,7 @@ class Start:
     digest:    SHA-256 of the parent's weights file
     weights:   the parent's weights
     moments:   the optimiser state by name; empty for a fresh optimiser
-    new_rows:  for each side, the ids of the tokens whose rows the new tags copy
+    new_rows:  ids of the tokens whose embeddings the new tags copy
     """
 
     run: str
@@ -80,7 +87,7 @@ class Start:
     def _extend(self, name: str, tensor: Tensor, shape: torch.Size, copies: bool) -> Tensor:
         """Append the rows of the new tags to a tensor with one row per token.
 
-        copies: True if the new rows are copies of the rows `new_rows`, False if they are zero
+        copies: True to copy the rows of the tokens in `new_rows`, False to append zeros
         """
         rows = self.new_rows.source if name.startswith("encoder.") else self.new_rows.target
         if tensor.shape == shape or not rows:

@@ -1,1 +1,1 @@
-"""Training on several ranks: gradients, sharded models, shared evaluation, failures."""
+"""Training on several ranks: equal settings, summed gradients, sharded models, failures."""

@@ -1,5 +1,9 @@
-"""Failures of ranks. Each error is printed once: by the rank that caused it or by the first rank that
-noticed it. The ranks exchange their errors through the store, which also works if a rank is dead."""
+"""Reports a failure of one or several ranks.
+
+An error is printed by the rank that caused it or, if that rank is dead, by the first rank that
+noticed it. The ranks exchange their errors through the key-value store of the process group
+(`World.store`), because collective operations fail if a rank is dead.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,9 +21,9 @@ SECONDS_TO_REPORT = 3.0
 
 @contextmanager
 def report_failures(world: World) -> Iterator[None]:
-    """A context in which an error is reported by exactly one rank. The other ranks raise PeerError.
+    """A context in which a rank raises PeerError if another rank reports the error.
 
-    If a rank is dead or does not answer within the time limit, the error names this rank.
+    If a rank is dead or does not answer within the time limit, the reported error names this rank.
     """
     try:
         yield
@@ -39,7 +43,10 @@ def _is_communication_failure(error: RuntimeError) -> bool:
 
 
 def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> SeqloomError:
-    """Report an error of this rank. If rank 0 has the same error, only rank 0 prints it."""
+    """Write an error of this rank to the store. Returns the error that this rank raises.
+
+    This is a PeerError if rank 0 has the same error, because rank 0 prints it.
+    """
     try:
         store.set(_error_key(world.rank), str(error))
         if not world.is_main and _wait_until(lambda: store.check([_error_key(0)])):
@@ -51,7 +58,11 @@ def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> Seql
 
 
 def _error_of_other_ranks(world: World, store: Store, error: RuntimeError) -> SeqloomError:
-    """Return the error for a failed collective operation. It names the ranks that do not answer."""
+    """Return the error that this rank raises after a failed collective operation.
+
+    This is a PeerError if another rank reports the failure. Otherwise it is a TrainingError that
+    names the ranks that do not answer.
+    """
     ranks = range(world.size)
     try:
         store.set(_waiting_key(world.rank), "")

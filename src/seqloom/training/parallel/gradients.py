@@ -24,7 +24,7 @@ from seqloom.nn.transformer import DecoderLayer, EncoderLayer
 from seqloom.training.fine_tuning.freezing import trainable_parameters
 
 LossOfBatch = Callable[[], Tensor]
-"""Computes a share of the loss of a step: ()"""
+"""Computes the loss of one batch, divided by the number of targets in the whole step: ()"""
 
 
 class GradientSum(Protocol):
@@ -47,7 +47,10 @@ class GradientSum(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Take part in the communication of a step that ran out of memory on this rank."""
+        """Take part in the remaining sums of a step that ran out of memory on this rank.
+
+        The other ranks wait for these sums. Raises a TrainingError if this is not possible.
+        """
         ...
 
     def reset(self) -> None:
@@ -76,7 +79,11 @@ class SingleModel:
 
 
 class LossModule(nn.Module):
-    """A module whose `forward` computes a loss, because DDP and FSDP run code around `forward`."""
+    """Wraps a model in a module whose `forward` computes a loss.
+
+    DDP and FSDP run code before and after `forward`, so the whole computation of the loss must take
+    place in it.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -92,7 +99,7 @@ class Replicas:
     The first step runs without DDP. It shows whether the loss depends on all parameters, which the
     constructor of DDP needs to know.
 
-    may_vary: True if the loss of a later step may depend on other parameters than the first
+    may_vary: True if the loss of a later step may depend on other parameters than that of the first
     """
 
     is_sharded = False

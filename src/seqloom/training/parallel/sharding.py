@@ -29,11 +29,11 @@ from seqloom.training.parallel.gradients import LossModule, LossOfBatch, transfo
 
 
 class Shards:
-    """A part of each weight, gradient and optimiser moment on every rank (FSDP).
+    """Stores only a part of each weight, gradient and optimiser moment on every rank (FSDP).
 
     The weights of a Transformer layer are gathered when the layer runs and freed after it. All other
-    weights are gathered for the whole step. Gradients are summed after every batch, because a rank
-    has no memory for the gradients of the whole model.
+    weights are gathered for the whole step. Gradients are summed over the ranks after every batch.
+    Each rank keeps only its part of the sum, because the whole gradient may not fit into memory.
     """
 
     is_sharded = True

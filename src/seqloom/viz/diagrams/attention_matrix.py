@@ -33,7 +33,7 @@ def draw_attention_matrix(
 def _description(
     weights: Sequence[Sequence[float]], rows: Sequence[str], columns: Sequence[str]
 ) -> str:
-    """Name the column with the largest weight of each row."""
+    """Return a description for screen readers: for each row, the column with the largest weight."""
     best = [
         f"{label} attends most to {columns[max(range(len(row)), key=row.__getitem__)]}"
         for label, row in zip(rows, weights, strict=True)

@@ -26,7 +26,8 @@ _MARGIN = 16
 _MAX_LABEL_CELLS = 14
 _MAX_TITLE_CELLS = 60
 _MAX_SHADE = 0.55
-"""Opacity of the weight 1. A darker shade would make the number in the cell hard to read."""
+"""Opacity that a weight of 1 adds to that of a weight of 0. A darker shade would make the number in
+the cell hard to read."""
 _HEAD = 7
 """Length of an arrowhead in pixels."""
 _STYLE = """
@@ -100,7 +101,7 @@ class Drawing:
     ) -> float:
         """Draw a box with centred lines of text, the first in bold. Return its lower edge.
 
-        height: Default: the height of the lines
+        height: height of the box. Default: as high as the lines need
         """
         height = box_height(len(lines)) if height is None else height
         self._grow(x + width, y + height)
@@ -221,7 +222,7 @@ def token_label(piece: str) -> str:
 
 
 def title_text(text: str) -> str:
-    """Return a text as part of a title, in one line that is not too long."""
+    """Return a text for use in a title, cut to one line of at most `_MAX_TITLE_CELLS` cells."""
     return fit_to_line(text, _MAX_TITLE_CELLS)
 
 

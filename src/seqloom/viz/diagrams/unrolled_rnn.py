@@ -35,8 +35,9 @@ class _Chain:
 def draw_unrolled_rnn(trace: ForwardTrace) -> Svg:
     """Draw every step of the lowest recurrent layer: token, hidden vector and prediction.
 
-    For a language model, the layer is that of the decoder. Each step shows the next token of the
-    text and its probability. For other models, it is that of the encoder, which predicts nothing.
+    For a language model, this is a layer of the decoder. The prediction of a step is the next token
+    of the text with its probability. For other models, it is a layer of the encoder, and the
+    drawing has no predictions.
     """
     chain = _chain(trace)
     labels = [token_label(token) for token in chain.tokens]

@@ -148,7 +148,8 @@ def spread_rows(desired: Sequence[float], gap: float = 1.0) -> list[float]:
     that would overlap form a group with the distance `gap` between neighbours. The mean position of
     the group is the mean of the desired positions of its rows.
     """
-    # For each group: the mean start of its rows, and the number of its rows.
+    # The start of a row is its desired position minus `gap` times its index. For each group: the
+    # mean start of its rows, and the number of its rows.
     groups: list[tuple[float, int]] = []
     for index, row in enumerate(desired):
         start, size = row - gap * index, 1
