@@ -14,6 +14,7 @@ from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.gradients import trace_gradients
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError
+from seqloom.runs.folder.archive import pack_run, unpack_run
 from seqloom.runs.folder.extensions import EXTENSIONS
 from seqloom.runs.run import load
 from seqloom.training.loop import train
@@ -84,6 +85,14 @@ def test_a_run_records_the_version_of_each_extension(run: Path) -> None:
     }
     assert {(record["module"], record["distribution"]) for record in records} == {(MODULE, "")}
     assert {len(record["sha256"]) for record in records} == {64}
+
+
+def test_a_packed_run_has_the_record_of_its_extensions(run: Path, tmp_path: Path) -> None:
+    pack_run(run, tmp_path / "packed")
+    unpack_run(tmp_path / "packed", tmp_path / "unpacked")
+    assert (tmp_path / "unpacked" / EXTENSIONS).read_bytes() == (run / EXTENSIONS).read_bytes()
+    [packed], [original] = (load(path).translate(["abc"]) for path in (tmp_path / "packed", run))
+    assert (packed.text, packed.score) == (original.text, original.score)
 
 
 def test_a_run_without_extensions_has_no_record(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from seqloom.core.storage import (
     storage_errors,
 )
 from seqloom.data.corpus.disk_cache import cache_root, cached_folder
+from seqloom.runs.folder.extensions import EXTENSIONS
 from seqloom.runs.folder.integrity import (
     CONFIG,
     EVALUATION,
@@ -100,7 +101,7 @@ def _files_to_pack(folder: Path) -> Iterator[Path]:
             f"{folder}: has no weights yet, because training has not reached its first "
             f"evaluation. Continue it with `seqloom train {folder} --resume`"
         )
-    single = (CONFIG, MANIFEST, EVENT_LOG, weights_store(folder).pointer.name)
+    single = (CONFIG, MANIFEST, EXTENSIONS, EVENT_LOG, weights_store(folder).pointer.name)
     yield from (folder / name for name in single if (folder / name).is_file())
     for part in (folder / "text", weights, folder / EVALUATION, folder / "alignment"):
         for file in sorted(part.rglob("*")):
