@@ -125,13 +125,13 @@ class TokenTree:
         count: int,
         complete_length: int | None = None,
     ) -> list[Hypothesis]:
-        """Return the `count` best of the hypotheses that end in these nodes.
+        """Return the `count` best of the hypotheses that end in the nodes `leaves`.
 
         Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
         best first.
 
-        complete_length: hypotheses with this number of tokens rank among the finished ones.
-                         Default: None, no exception
+        complete_length: unfinished hypotheses with this number of tokens rank among the finished
+                         ones. Default: None, only finished hypotheses do
         """
         tokens, log_probabilities, _, _ = self._columns
         paths = [self._path(leaf) for leaf in leaves]

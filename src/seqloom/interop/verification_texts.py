@@ -1,4 +1,4 @@
-"""Sentences on which an exported model is compared with its run."""
+"""Texts on which an exported model is compared with the run that it was exported from."""
 
 from itertools import islice
 

@@ -242,11 +242,10 @@ def _has_letters(text: str, spans: Sequence[Span]) -> bool:
 
 
 def missing_spans(protected: ProtectedText, output: str) -> list[int]:
-    """Return the indices of the inner spans that are missing in an output.
+    """Return the indices, in `protected.inner`, of the spans that are missing in an output.
 
-    A span that occurs n times in the source must occur n times in the output.
-
-    Among equal spans, the last ones count as missing.
+    If the core contains the same span n times, the output must contain it n times, too. If the
+    output contains it only m < n times, the last n - m of these spans count as missing.
     """
     available = {text: output.count(text) for text in set(protected.inner_texts)}
     missing = []

@@ -295,9 +295,10 @@ def _build_task(
 
 
 def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
-    """Load the parent of a fine-tuning.
+    """Load the parent run that fine-tuning starts from.
 
-    Returns None if there is no parent, or if the run has a checkpoint, which contains everything.
+    Returns None if the recipe names no parent. Also returns None if the run is resumed from a
+    checkpoint, because the checkpoint contains everything that is needed from the parent.
     """
     settings = config.training.start
     if settings is None or (resume and checkpoint_store(folder).paths()):

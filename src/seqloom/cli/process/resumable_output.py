@@ -188,12 +188,13 @@ def open_output_file(
 ) -> Iterator[FileLines]:
     """Context manager that opens an output file and yields the object that writes its lines.
 
-    If an earlier command with the same request did not finish the file, its finished lines are
-    kept, and the new lines follow them. The file gets its final name at the end of the block. If
-    the block raises, the finished portions stay in FILE.partial.
+    While the output file FILE is incomplete, its lines are in FILE.partial. If an earlier command
+    with the same request did not finish FILE, its lines are kept, and the new lines follow them. At
+    the end of the `with` block, FILE.partial is renamed to FILE. If the block raises, FILE.partial
+    keeps the finished portions (see the top of this module).
 
-    request:   None if the input cannot be read again, so that the file cannot be continued
-    overwrite: start from the first line, and replace an existing file at the end
+    request:   None if the input cannot be read again. FILE then cannot be continued
+    overwrite: start from the first line, and replace an existing FILE at the end
     """
     problem = (
         f"--output {files.path}: another process is writing this file. Wait for it, or choose another "

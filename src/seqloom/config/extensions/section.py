@@ -69,7 +69,11 @@ class ExtensionConfig(Section):
 
     @model_serializer(mode="plain")
     def _all_settings(self) -> dict[str, Any]:
-        """Return all fields. pydantic itself would return those of the declared class only."""
+        """Return all settings of the extension as a dictionary.
+
+        By default, pydantic would return only the fields of the class in the type annotation, which
+        is the base class.
+        """
         return {"kind": self.kind, **self.extension_settings}
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -317,7 +317,7 @@ class Leaves:
         )
 
     def select(self, indices: Array) -> "Leaves":
-        """Return the leaves with these indices (N',)."""
+        """Return the entries of some of the hypotheses. indices: (N',) their indices"""
         return Leaves(
             self.source[indices], self.step[indices], self.row[indices], self.ended[indices]
         )

@@ -37,8 +37,9 @@ ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS
 class HeadsSettings:
     """Sizes of the experiment.
 
-    length: number of tokens in each of the strings that form a source; see `draw_zip_pair`. In the
-            source, the letters of a target word are length + 1 tokens apart.
+    length: number of tokens in each string of a source. The strings are joined by "-", and word t of
+            the target consists of letter t of each string (see `draw_zip_pair`). So two successive
+            letters of a target word are length + 1 tokens apart in the source
     rate:   learning rate
     tests:  number of test examples
     """

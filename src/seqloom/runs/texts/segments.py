@@ -278,9 +278,10 @@ def phrase_warnings(task: TokenTask, segment: PreparedSegment, text: str) -> lis
 
 
 def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Prediction:
-    """Remove alignment links to a tag that the model reads, but that the segment does not contain.
+    """Remove the alignment links to the words of a hidden tag.
 
-    The first word of the segment gets the index 0.
+    The model reads such a tag before the segment, but the tag is not part of the segment. The source
+    indices of the other links are reduced, so that 0 is the first word of the segment.
     """
     hidden = segment.hidden_words
     links = ((source - hidden, target) for source, target in output.alignment if source >= hidden)

@@ -16,7 +16,11 @@ PROJECT = "seqloom"
 
 
 class Tracker(Protocol):
-    """Receives the recipe once, when it is created, and the numbers of each event."""
+    """An experiment tracker.
+
+    It receives the recipe when the tracker is created, and the numbers of each training step and
+    evaluation through `write`.
+    """
 
     def write(self, scalars: Scalars) -> None: ...
 

@@ -44,16 +44,17 @@ class LanguagePair:
 
 
 def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
-    """Return the language pairs of a recipe's training corpora.
+    """Return the language pairs of a recipe's training corpora, each pair once.
 
-    Returns an empty tuple if the pair of one of the corpora is unknown. The pair is known in each
-    of these cases:
-    - The corpus is bundled.
-    - The corpus has a target language tag such as '<2de>', and a name such as 'en-de'.
+    Returns an empty tuple if the task is not translation, or if the pair of one of the corpora is
+    unknown. The pair of a corpus is known if one of these is true:
+    - It is bundled.
+    - It has a target language tag such as '<2de>', and its name ends in the same language ('en-de').
+    - It has no tag, and its name consists of two language codes ('en-de').
     - The suffixes of its files are language codes (train.de, train.en).
     - The names of its fields (JSONL, Parquet, Arrow) are language codes.
-    - Its name consists of two language codes ('en-de').
-    - The corpus is a translation memory.
+    - It is a translation memory whose languages have known codes.
+    - It belongs to an imported model that states both languages.
     """
     if not isinstance(config.task, TranslationConfig):
         return ()
