@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import (
+    MACHINE,
     MANIFEST,
     atomic_file,
     atomic_folder,
@@ -23,6 +24,7 @@ from seqloom.core.storage import (
     replace_listed_file,
     sha256,
     storage_errors,
+    temporary_path,
     write_file,
 )
 
@@ -122,7 +124,8 @@ def test_remove_folder_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_only_leftovers_of_this_folder_are_removed(tmp_path: Path) -> None:
     run = make_folder(tmp_path / "run")
     others = [".tmp-run-5-77", ".tmp-runs-7", ".tmp-notes", ".tmp-old-run-5-77"]
-    for name in (*others, ".tmp-run-77", ".tmp-gone-run-77", ".tmp-old-run-77"):
+    mine = [".tmp-run-77", ".tmp-gone-run-77@there", ".tmp-old-run-77", ".tmp-run-8@here"]
+    for name in (*others, *mine):
         (tmp_path / name).mkdir()
     (run / ".tmp-latest").write_text("x")
     (run / "deep" / ".tmp-gone-x-5").mkdir()
@@ -135,11 +138,13 @@ def test_only_leftovers_of_this_folder_are_removed(tmp_path: Path) -> None:
 
 def test_leftovers_of_running_processes_are_kept(tmp_path: Path) -> None:
     ended = 2**22 + 1  # Linux never gives this number to a process
-    for process in (ended, os.getpid(), 1):
-        (tmp_path / f".tmp-run-{process}").mkdir()
+    kept = [temporary_path(tmp_path / "run"), tmp_path / f".tmp-run-1@{MACHINE}"]
+    # This machine cannot know whether a process of another machine is running.
+    kept += [tmp_path / f".tmp-run-{ended}@{MACHINE}x", tmp_path / f".tmp-run-{ended}"]
+    for path in (*kept, tmp_path / f".tmp-run-{ended}@{MACHINE}"):
+        path.mkdir()
     remove_leftovers_of_ended_processes(tmp_path / "run")
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {f".tmp-run-{os.getpid()}", ".tmp-run-1"}
+    assert {*tmp_path.iterdir()} == {*kept}
 
 
 def test_a_retired_folder_without_replacement_is_restored(tmp_path: Path) -> None:

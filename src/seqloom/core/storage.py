@@ -23,6 +23,10 @@ from seqloom.core.errors import NotFoundError, StorageError
 MANIFEST = "manifest.json"
 TEMPORARY_PREFIX = ".tmp-"
 RETIRED = f"{TEMPORARY_PREFIX}old-"
+MACHINE = re.sub("[^A-Za-z0-9]", "", platform.node())
+OWNER = re.compile("([0-9]+)(?:@([A-Za-z0-9]*))?")
+"""Matches the end of a temporary name: the process that created it, and its machine. Names from
+earlier versions have no machine."""
 """Prefix of the temporary name that an old folder has while a new folder replaces it."""
 SCHEMA = 1
 """Version of the format of run folders and of all other folders with a manifest. Increase it when
@@ -86,6 +90,14 @@ def make_folder(path: Path) -> None:
         sync(folder.parent)
 
 
+def temporary_path(path: Path, prefix: str = TEMPORARY_PREFIX) -> Path:
+    """Return a path beside `path` that only this process uses.
+
+    The name contains the process and the machine, because several machines can share a file system.
+    """
+    return path.with_name(f"{prefix}{path.name}-{os.getpid()}@{MACHINE}")
+
+
 def publish(temporary: Path, path: Path) -> None:
     """Rename a complete file or folder to its final name. The result survives a power failure.
 
@@ -117,11 +129,10 @@ def write_file(path: Path, data: bytes) -> None:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file atomically: yield a temporary path to write, then rename it to `path`.
 
-    The temporary name contains the machine and the process, so several processes on machines with a
-    shared file system can write the same file. If the block raises, the temporary file is removed.
+    Several processes, also on machines with a shared file system, can write the same file. If the
+    block raises, the temporary file is removed.
     """
-    owner = f"{platform.node()}-{os.getpid()}"
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{owner}")
+    temporary = temporary_path(path)
     with storage_errors(path):
         try:
             yield temporary
@@ -180,8 +191,7 @@ def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
     complete. If the block raises, the temporary folder is removed, and an existing folder at
     `path` is kept.
     """
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
-    retired = path.with_name(f"{RETIRED}{path.name}-{os.getpid()}")
+    temporary, retired = temporary_path(path), temporary_path(path, RETIRED)
     with storage_errors(path):
         make_folder(path.parent)
         remove_leftovers_of_ended_processes(path)
@@ -210,7 +220,7 @@ def remove_folder(path: Path) -> None:
     The folder is first renamed to a temporary name and then deleted. If the process dies during
     the deletion, there is no incomplete folder at `path`.
     """
-    renamed = path.with_name(f"{TEMPORARY_PREFIX}gone-{path.name}-{os.getpid()}")
+    renamed = temporary_path(path, f"{TEMPORARY_PREFIX}gone-")
     with storage_errors(path):
         os.replace(path, renamed)
     _remove_temporary(renamed)
@@ -339,25 +349,28 @@ def remove_leftovers_beside(folder: Path) -> None:
 def remove_leftovers_of_ended_processes(path: Path) -> None:
     """Remove the temporary versions of this file or folder that dead processes left beside it.
 
-    Other processes on this machine may be writing the same path. Their temporary files are kept.
+    Other processes may be writing the same path. The temporary files of running processes and of
+    other machines are kept.
     """
-    for leftover, process in _leftovers_beside(path):
-        if not _is_running(process):
+    for leftover, owner in _leftovers_beside(path):
+        if owner[2] == MACHINE and not _is_running(int(owner[1])):
             _remove_leftover(leftover)
 
 
-def _leftovers_beside(path: Path) -> list[tuple[Path, int]]:
-    """Return the temporary versions of a file or folder, each with the id of its process."""
-    pattern = re.compile(
-        rf"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}-(\d+)"
-    )
-    matches = (
-        (each, pattern.fullmatch(each.name)) for each in path.parent.glob(f"{TEMPORARY_PREFIX}*")
-    )
-    return [(each, int(match[1])) for each, match in matches if match is not None]
+def _leftovers_beside(path: Path) -> list[tuple[Path, re.Match[str]]]:
+    """Return the temporary versions of a file or folder, each with its match of `OWNER`."""
+    name = f"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}"
+    leftovers = []
+    for each in path.parent.glob(f"{TEMPORARY_PREFIX}*"):
+        start, _, end = each.name.rpartition("-")
+        if re.fullmatch(name, start) and (owner := OWNER.fullmatch(end)):
+            leftovers.append((each, owner))
+    return leftovers
 
 
 def _is_running(process: int) -> bool:
+    if os.name == "nt":
+        return True  # on Windows, os.kill would send Ctrl-C to the process
     try:
         os.kill(process, 0)  # signal 0 only checks that the process exists
     except (ProcessLookupError, OverflowError):
@@ -379,8 +392,8 @@ def _remove_leftover(path: Path) -> None:
     A name that starts with `RETIRED` marks the old version of a folder that was being replaced. If
     there is no new version, the old one is not removed but renamed back to its original name.
     """
-    name, _, process = path.name.removeprefix(RETIRED).rpartition("-")
-    if path.name.startswith(RETIRED) and name and process.isdigit():
+    name, _, owner = path.name.removeprefix(RETIRED).rpartition("-")
+    if path.name.startswith(RETIRED) and name and OWNER.fullmatch(owner):
         _restore_or_remove(path, path.with_name(name))
     else:
         _remove_temporary(path)

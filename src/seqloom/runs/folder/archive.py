@@ -14,7 +14,6 @@ A packed run is loaded from a copy in the user's cache, which is extracted once 
 
 import hashlib
 import json
-import os
 import shutil
 import stat
 import zipfile
@@ -31,6 +30,7 @@ from seqloom.core.storage import (
     remove_leftovers_of_ended_processes,
     sha256,
     storage_errors,
+    temporary_path,
 )
 from seqloom.data.corpus.disk_cache import cache_root, cached_folder
 from seqloom.runs.folder.extensions import EXTENSIONS
@@ -72,7 +72,7 @@ def pack_run(folder: Path, path: Path) -> None:
         name: {"bytes": file.stat().st_size, "sha256": sha256(file)}
         for name, file in sorted(files.items())
     }
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
+    temporary = temporary_path(path)
     with storage_errors(path):
         make_folder(path.parent)
         remove_leftovers_of_ended_processes(path)
@@ -166,7 +166,7 @@ def unpack_run(path: Path, folder: Path) -> None:
         raise NotFoundError(f"{path}: is not a packed run. Give a file that `seqloom pack` wrote.")
     if folder.exists():
         raise ConfigError(f"{folder}: exists already. Choose another folder.")
-    temporary = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}-{os.getpid()}")
+    temporary = temporary_path(folder)
     with storage_errors(folder):
         make_folder(folder.parent)
         remove_leftovers_of_ended_processes(folder)
