@@ -246,7 +246,7 @@ def test_gradients_of_a_language_model_have_no_source(sentences: Path) -> None:
         (["abc", "cba", "--step", "5"], 65, "step 5"),
         ([" "], 65, "the text is blank"),
         (["abc", "--out", "x.gif"], 78, "png, svg, pdf"),
-        (["abc", "--lines"], 78, "give two files"),
+        (["abc", "--lines"], 78, "needs two files"),
         (["abc", "cba", "--lines"], 66, "abc: no such file"),
         (["one", "two", "--lines"], 65, "have 1 and 2 lines"),
         (["blank", "blank", "--lines"], 65, "all lines are blank"),

@@ -36,7 +36,7 @@ def run(exportable_run: Path) -> Run:
 def test_the_package_has_the_files_that_argos_reads(exportable_run: Path, tmp_path: Path) -> None:
     package = tmp_path / "de_en.argosmodel"
     arguments = ("export", exportable_run, "--to", "argos", "--out", package)
-    assert "required with --to argos" in run_cli(*arguments).stderr
+    assert "--to argos requires --languages" in run_cli(*arguments).stderr
     result = run_cli(*arguments, "--languages", "de:en", "--license", "mit")
     assert result.exit_code == 0, result.stderr
     assert "same greedy outputs" in result.stderr

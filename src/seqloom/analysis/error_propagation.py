@@ -1,8 +1,9 @@
 """Error propagation: the effect of the first wrong token on the rest of an output.
 
 During training the decoder reads the reference. In use it reads its own output, with its own errors
-(exposure bias). Let s be the position of the first output token that differs from the reference.
-For a later position t, the decoder can read three prefixes:
+(exposure bias). Let r_t be the tokens of the reference and o_t those of the output. Let s be the
+position of the first output token that differs from the reference. For a later position t, the
+decoder can read three prefixes:
 
     reference     r_1 … r_{t-1}                         as in training
     one error     r_1 … r_{s-1} o_s r_{s+1} … r_{t-1}   one wrong token, otherwise the reference
@@ -50,14 +51,12 @@ class SentenceErrors:
                       equals the reference
     after_reference:  log p of each reference token if the decoder reads the reference
     after_error:      log p of each reference token if the decoder reads the reference with one
-                      wrong token. If the wrong token is END, or if the output ends before
-                      `error_index`, the sequence ends at the error, because there is no wrong
-                      token that the decoder could read.
+                      wrong token. If the output ends at `error_index`, there is no wrong token to
+                      read, and the value at this index is the last.
     after_output:     log p of each reference token if the decoder reads its own output. The
-                      sequence is not longer than the output. If the output reached the length
-                      limit without END, the sequence can have one more value.
+                      sequence ends where the output ends.
 
-    The three sequences of log p are equal up to and including `error_index`.
+    Up to and including `error_index`, the values of the three sequences are equal.
     """
 
     source: str
@@ -73,14 +72,16 @@ class SentenceErrors:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Means of log p at one distance from the error, over all sentences that reach this distance.
+    """Means of log p of the reference tokens at one distance from the first error.
 
     distance:         number of tokens after the error; negative before the error
-    sentences:        number of sentences in the means `after_reference` and `after_error`
+    sentences:        number of sentences that reach this distance
+    after_reference:  mean over these sentences; the decoder reads the reference
+    after_error:      mean over these sentences; the decoder reads the reference with one wrong token
     output_sentences: number of these sentences whose output also reaches this distance
-    after_output:     mean over the `output_sentences`
+    after_output:     mean over the `output_sentences`; the decoder reads its own output
     after_reference_same_sentences:
-                      mean of `after_reference` over the `output_sentences`, for comparison
+                      mean over the `output_sentences`; the decoder reads the reference
     """
 
     distance: int
@@ -249,7 +250,7 @@ def _reference_log_probabilities(
 
 
 def _pad(tokens: Sequence[int], length: int) -> list[int]:
-    """Truncate or pad the tokens to this length."""
+    """Truncate the tokens to this length, or append PAD tokens until they have it."""
     return [*tokens[:length], *[PAD] * (length - len(tokens))]
 
 
@@ -266,8 +267,7 @@ def mean_curve(
 ) -> list[CurvePoint]:
     """Return the means of log p at each distance from the error, from -`before` to `after`.
 
-    Sentences without an error are ignored. Distances that no sentence reaches are left out. At
-    distances up to 0 the three prefixes of a sentence are equal, so their log p is equal too.
+    Sentences without an error are ignored. Distances that no sentence reaches are left out.
     """
     with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
     points = []

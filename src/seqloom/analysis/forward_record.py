@@ -50,9 +50,9 @@ class RecordedLayer:
 class RecordedAttention:
     """Cross-attention of one decoder layer, at every decoder step.
 
-    steps:        one trace per decoder step, with the query of this step. Every trace has its own
-                  tensors of keys and values, so that their gradients can be measured for each step
-                  separately
+    steps:        for each decoder step, all intermediate results of attention, from the query to
+                  the context. Each step has its own tensors of keys and values, so that their
+                  gradients can be measured for each step separately
     query_inputs: one tensor (B, Dq) per decoder step: the vectors from which the queries are
                   computed, with width Dq
     """
@@ -64,7 +64,7 @@ class RecordedAttention:
     def attend(
         self, states: Tensor, source: Tensor, mask: Tensor | None, position: Tensor | None = None
     ) -> Tensor:
-        """Attend from one decoder step to the source, and record the trace of attention.
+        """Attend from one decoder step to the source, and record all intermediate results.
 
         states (B, Dq), source (B, S, Dk) -> context (B, C)
 
@@ -120,7 +120,11 @@ def record_forward(model: Model, batch: Batch) -> ForwardRecord:
 
 
 def _record_encoder(model: Model, stack: ExitStack) -> list[RecordedLayer]:
-    """Record the layers of the encoder until the stack is closed."""
+    """Start to record the hidden states of each encoder layer.
+
+    Returns the records, which are filled when the encoder runs. Recording ends when the stack is
+    closed.
+    """
     match model.encoder:
         case RecurrentEncoder() as encoder:
             return _record_directions(encoder, stack)
@@ -131,7 +135,11 @@ def _record_encoder(model: Model, stack: ExitStack) -> list[RecordedLayer]:
 
 
 def _record_directions(encoder: RecurrentEncoder, stack: ExitStack) -> list[RecordedLayer]:
-    """Record the layers of a recurrent encoder, in both directions if it has both."""
+    """Start to record the hidden states of each layer and direction of a recurrent encoder.
+
+    Returns the records, which are filled when the encoder runs. Recording ends when the stack is
+    closed.
+    """
     has_both = bool(encoder.forward_layers) and bool(encoder.backward_layers)
     records = []
     for number in range(max(len(encoder.forward_layers), len(encoder.backward_layers))):
@@ -172,7 +180,10 @@ def _record_recurrent_decoder(
 
 
 def _step_cross(attended: RecordedAttention, memory: Memory) -> Callable[..., object]:
-    """Return a replacement for `MultiHeadAttention.step_cross` that records every step."""
+    """Return a function that computes cross-attention for one decoder step and records the step.
+
+    The function replaces the method `MultiHeadAttention.step_cross`.
+    """
 
     def step_cross(
         states: Tensor,
@@ -188,7 +199,7 @@ def _step_cross(attended: RecordedAttention, memory: Memory) -> Callable[..., ob
 
 
 def _step_logits(decoder: RecurrentDecoder, tokens: Tensor, state: State) -> Iterator[Tensor]:
-    """Yield the logits (B, V) of each step."""
+    """Run the decoder step by step on the given tokens. Yields the logits (B, V) of each step."""
     for column in tokens.unbind(1):
         step = decoder.step(column, state)
         state = step.state
@@ -213,7 +224,10 @@ def _record_transformer_decoder(
 
 
 def _attend_by_step(attended: RecordedAttention, memory: Memory) -> Callable[..., Tensor]:
-    """Return a replacement for `MultiHeadAttention.attend` that records every position."""
+    """Return a function that computes attention position by position and records each position.
+
+    The function replaces the method `MultiHeadAttention.attend`.
+    """
 
     def attend(states: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
         contexts = [attended.attend(state, memory.states, mask) for state in states.unbind(1)]
@@ -225,7 +239,11 @@ def _attend_by_step(attended: RecordedAttention, memory: Memory) -> Callable[...
 def _record_outputs(
     layers: Sequence[nn.Module], width: int, stack: ExitStack
 ) -> list[RecordedLayer]:
-    """Record the outputs of Transformer layers until the stack is closed."""
+    """Start to record the output of each Transformer layer.
+
+    Returns the records, which are filled when the layers run. Recording ends when the stack is
+    closed.
+    """
     records = []
     for number, layer in enumerate(layers, start=1):
         record = RecordedLayer(f"layer {number}", width)
@@ -247,7 +265,7 @@ def _record_outputs(
 
 @contextmanager
 def _recording_steps(layer: RecurrentLayer, record: RecordedLayer) -> Iterator[None]:
-    """Record the states before and after every step of a recurrent layer."""
+    """Record the states before and after every step of a layer, inside the `with` block."""
     run_step = layer.step
 
     def step(inputs: Tensor, state: Tensor, weights: list[Tensor] | None = None) -> Tensor:
@@ -276,8 +294,7 @@ def _replacing(module: nn.Module, name: str, function: Callable[..., object]) ->
 def _separate(tensor: Tensor) -> Tensor:
     """Return a new tensor of the autograd graph with the same values.
 
-    The initial state of the decoder can be the same tensor as the encoder summary, and the decoder
-    can read the summary at other places too. The gradient at the new tensor does not include the
-    paths through these other places.
+    Other code may use the original tensor too. The gradient at the new tensor includes only the
+    uses of the new tensor.
     """
     return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()

@@ -48,7 +48,8 @@ class ForwardTrace:
     attention:     (T, S) attention weights of each step, averaged over heads; None without attention
     probabilities: (T,) probability of each output token, given the tokens before it
     contexts:      (T, C) attention context of each step; None without attention
-    readers:       the vectors that are computed from the context; empty without attention
+    readers:       what the decoder computes from the context of a step: "state" or "output" of
+                   this step, or "next state"; empty without attention
     """
 
     source: tuple[str, ...]
@@ -142,9 +143,10 @@ def _contexts(attention: RecordedAttention) -> Tensor:
 def _context_readers(
     uses: frozenset[ContextUse], query_is_previous_state: bool
 ) -> frozenset[ContextReader]:
-    """Return the vectors that are computed from the context.
+    """Return the decoder vectors that are computed from the attention context of a step.
 
-    `RecurrentDecoder` describes both parameters. Its name for `uses` is `context_uses`.
+    uses:                    where the decoder uses the context, for example at its "input"
+    query_is_previous_state: True if attention comes before the new state is computed
     """
     readers: set[ContextReader] = set()
     if uses & {"readout", "layer"}:

@@ -176,10 +176,10 @@ def select_step(losses: Tensor, step: int) -> Tensor:
 
 
 def gradients_at(loss: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
-    """Return the gradient of the loss at each of the tensors in `leaves`.
+    """Return the gradient of the loss at each of the given tensors.
 
-    The gradient is zero if the loss does not depend on the tensor. The tensors need not be leaves
-    of the autograd graph.
+    The gradient is zero if the loss does not depend on the tensor. The tensors may also be inner
+    nodes of the autograd graph.
     """
     required = [leaf for leaf in leaves if leaf.requires_grad]
     computed: list[Tensor | None] = []

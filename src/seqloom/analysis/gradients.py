@@ -28,10 +28,11 @@ BATCH_SIZE = 16
 class StepGradients:
     """Gradient norms at all steps of the encoder or at all steps of the decoder.
 
-    labels: token of each step; in a `GradientProfile`, the distance of each step from the last step
+    labels: token of each step. For means over sentences: its distance from the last step
     whole:  norm of the gradient at each step
-    parts:  norms of the two summands of this gradient: "chain" and "attention" for the source,
-            "own" and "later" for the target (see `GradientFlow`)
+    parts:  norms of the two parts of this gradient, by name.
+            Encoder: "chain", through the encoder summary; "attention", through the encoder states.
+            Decoder: "own", from the prediction of the same step; "later", from later predictions
     """
 
     labels: tuple[str, ...]

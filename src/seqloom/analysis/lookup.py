@@ -119,12 +119,12 @@ def look_up(table: LookupTable, method: LookupMethod) -> LookupResult:
     query, keys, values = (to_tensor(rows) for rows in ([table.query], table.keys, table.values))
 
     def weights_of(query: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """(1, D), (S, D) -> scores (S,), weights (S,)"""
+        """Return the score (S,) and the weight (S,) of each key. query: (1, D), keys: (S, D)"""
         scores = score(query.unsqueeze(0), keys.unsqueeze(0))[0]  # (1, S)
         return scores[0], attention_weights(scores / temperature, None, selection)[0]
 
     def result_of(query: Tensor, keys: Tensor) -> Tensor:
-        """(1, D), (S, D) -> (V,)"""
+        """Return the result of the lookup: (V,). query: (1, D), keys: (S, D)"""
         return weights_of(query, keys)[1] @ values
 
     # For hard selections the result does not depend on the inputs, and `jacobian` returns zeros.

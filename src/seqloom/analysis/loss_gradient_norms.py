@@ -1,8 +1,8 @@
 """Norms of the loss gradients of one sentence: at hidden states, inside attention, at the weights.
 
 `measure_loss_gradients` computes the gradients. This module adds tokens as labels and reduces each
-gradient vector to its norm. ∂L/∂α and ∂L/∂e are one number for each source token and keep their
-sign.
+gradient vector to its norm. The gradients at attention weights and scores are one number for each
+source token. They are not reduced and keep their sign.
 """
 
 import re
@@ -41,8 +41,9 @@ class StateNorms:
     labels: one token per state. The label of a decoder state is the token that is predicted from
             it; the initial state of a recurrent decoder is labelled "initial"
     total:  norm of the gradient at each hidden vector
-    parts:  norms of the summands of this gradient: "output", "recurrence" and "query" (see
-            `StateGradients`). Empty for Transformer layers
+    parts:  norms of the summands of this gradient: "output" (through the output and higher layers),
+            "recurrence" (through the next step) and "query" (through the attention query). Empty
+            for Transformer layers
     cell:   norm of the gradient at the cell c of an LSTM; empty for other layers
     """
 
@@ -156,7 +157,8 @@ class LossGradientTrace:
     def to_json(self, place: Place | None = None) -> dict[str, Any]:
         """Convert to plain Python objects, for JSON.
 
-        place: include only the gradients at this place. Default: all gradients.
+        place: "states", "attention" or "weights": include only the gradients at this place.
+               Default: all gradients.
         """
         places: dict[str, dict[str, Any]] = {
             "states": {
@@ -198,7 +200,11 @@ def trace_loss_gradients(
 
 
 def norms_of(output: Prediction, gradients: LossGradients, step: int | None) -> LossGradientTrace:
-    """Compute the norms of gradients that `differentiate_output` has returned."""
+    """Return the norms of given loss gradients, with tokens as labels.
+
+    output: the output whose loss was differentiated
+    step:   the prediction whose loss was differentiated, counted from 1; None: all predictions
+    """
     sources = source_labels(output, gradients)
     encoder = [_state_norms(layer, sources) for layer in gradients.encoder]
     if sources and not encoder:  # an image encoder has no layers of steps
@@ -242,7 +248,7 @@ def differentiate_output(
 
 
 def source_labels(output: Prediction, gradients: LossGradients) -> tuple[str, ...]:
-    """Return the source pieces or, for an image, "cell 1", "cell 2" and so on."""
+    """Return one label per source position: its token or, for an image, "cell 1", "cell 2" …"""
     cells = tuple(f"cell {number + 1}" for number in range(gradients.memory.shape[1]))
     return output.source_pieces or cells
 
@@ -313,7 +319,7 @@ from 1.
 
 
 def parameter_group(name: str) -> str:
-    """Return the part of the model to which a parameter belongs."""
+    """Return the part of the model to which a parameter belongs, for example "attention"."""
     for pattern, group in _GROUPS.items():
         if match := re.match(pattern, name):
             return group.format(*(int(number) + 1 for number in match.groups()))

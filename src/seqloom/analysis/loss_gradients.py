@@ -41,8 +41,8 @@ class StateGradients:
     name:  for example "layer 1", or "layer 1 ←" for the backward direction
     width: width of the hidden vector h. The states of an LSTM are [h; c] with the cell c, and C is
            2 · width; otherwise C is `width`
-    total: (B, N, C) gradient at each state. Encoder: N is S. Decoder: N is T, or T + 1 if it is
-           recurrent; position 0 then belongs to the initial state
+    total: (B, N, C) gradient at each state. N is S in an encoder, and T in a Transformer decoder.
+           In a recurrent decoder, N is T + 1, and position 0 is the initial state
     parts: summands of `total`: "output", "recurrence" and, for the decoder layer from which
            attention computes its queries, "query". Empty for Transformer layers
     """
@@ -249,9 +249,9 @@ def _attention(attended: RecordedAttention, gradients: _Gradients) -> AttentionG
 
 
 def _join_steps(traces: Sequence[AttentionTrace]) -> AttentionTrace:
-    """Join the traces of T decoder steps into one trace with T queries.
+    """Join the attention traces of T decoder steps into one trace with T queries.
 
-    The keys and values have the same numbers at all steps, so those of the first step are used.
+    The keys and values are equal at all steps. Those of the first step are used.
     """
 
     def join(name: str, dim: int) -> Tensor:

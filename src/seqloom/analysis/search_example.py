@@ -67,9 +67,9 @@ VOCABULARY = Vocabulary(
 
 
 def example_recipe() -> RunConfig:
-    """Return the recipe "demo" with the search of the example as its decoding settings.
+    """Return a recipe whose decoding settings are those of the example: beam search of width 2.
 
-    A caller can apply overrides to this recipe to change the search.
+    Commands apply the user's decoding options to this recipe. Its other settings are not used.
     """
     return load_bundled_recipe("demo").config.model_copy(update={"decoding": EXAMPLE_DECODING})
 
@@ -80,9 +80,8 @@ def search_example(
     """Search for the translations of the lecture's sentence, and trace the search.
 
     decoding: the search. Default: beam search of width 2.
-    n_best:   number of outputs. Default: see `default_n_best`.
-
-    The field `record` of the result is the `SearchTrace`.
+    n_best:   number of outputs. Default: the beam width or the number of samples; 1 for greedy
+              search; `EXHAUSTIVE_OUTPUTS` for exhaustive search.
     """
     decoding = traceable_search(decoding)
     tracer = Tracer(min_candidates=1)  # a beam of width k: k candidates per hypothesis, as drawn
@@ -131,7 +130,7 @@ class TokensSoFar:
 
 
 class TableDecoder:
-    """Reads log p(next token | words so far) from `NEXT_WORDS`. It ignores the source."""
+    """Reads log p(next token | words so far) from the table `NEXT_WORDS`. Ignores the source."""
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         empty = torch.empty(len(memory.mask), 0, dtype=torch.long)

@@ -79,8 +79,9 @@ class InspectedSearch:
         name_of: Callable[[int], str],
         decode: Callable[[Sequence[int]], str],
     ) -> "InspectedSearch":
-        """Add the names of the tokens and the texts of the candidates to a trace.
+        """Build an `InspectedSearch` from the trace and the outputs of a search.
 
+        record:  trace of the search
         name_of: returns the display name of a token
         decode:  converts the tokens of an output to a text
         """
@@ -174,7 +175,8 @@ class SearchInspection:
     def search(self, n_best: int | None = None, prefix: Sequence[int] = ()) -> InspectedSearch:
         """Search for outputs and trace the search.
 
-        n_best: number of outputs. Default: see `default_n_best`.
+        n_best: number of outputs. Default: the beam width or the number of samples; 1 for greedy
+                search; `EXHAUSTIVE_OUTPUTS` for exhaustive search.
         prefix: tokens that every output starts with
         """
         count = default_n_best(self.decoding) if n_best is None else n_best
@@ -206,7 +208,7 @@ class SearchInspection:
         """Replace one token of the best output, and let the search continue after the new token.
 
         step:  position of the token, counted from 1
-        piece: the new token; see `parse_token`
+        piece: the new token, as a text or as its display name
         count: number of alternatives to return
         """
         [original] = self._hypotheses(self.prepared, 1)[:1]
@@ -242,7 +244,7 @@ class SearchInspection:
         return build_prediction(self.run.task, prepared, hypothesis)
 
     def with_prefix(self, prefix: Sequence[int]) -> ModelInput:
-        """Return the model input for outputs that start with these tokens."""
+        """Return the model input that makes every output start with these tokens."""
         return replace(self.prepared, prefix=tuple(prefix)) if prefix else self.prepared
 
     def parse_token(self, piece: str) -> tuple[int, ...]:
@@ -313,7 +315,8 @@ def traceable_search(decoding: DecodingConfig) -> SearchConfig:
 def default_n_best(decoding: SearchConfig) -> int:
     """Return the number of outputs that `SearchInspection.search` returns by default.
 
-    This is the beam width, the number of samples, 1 for greedy search, or `EXHAUSTIVE_OUTPUTS`.
+    This is the beam width or the number of samples; 1 for greedy search; `EXHAUSTIVE_OUTPUTS` for
+    exhaustive search.
     """
     match decoding:
         case BeamConfig(width=width):

@@ -81,10 +81,7 @@ class AttentionView:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the user that explain why maps show tokens, although words were requested.
-
-        See `_merges_words`.
-        """
+        """Notes for the user about maps that show tokens, although words were requested."""
         return sorted(self._notes)
 
     def _selected_weights(self, prediction: Prediction) -> Tensor:

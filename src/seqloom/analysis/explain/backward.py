@@ -1,8 +1,8 @@
 """Explains the backward pass through the attention of one decoder step.
 
 The loss L is -log p of the token that this step predicts. Gradients are listed in the order in
-which backpropagation computes them: context, weights, scores, query, keys and, in a recurrent
-decoder, the states.
+which backpropagation computes them: context a, weights α, scores e, query q, keys k and, in a
+recurrent decoder, the states. The values are v.
 
     a = Σ α v             ∂L/∂α_s = v_s · ∂L/∂a             ∂L/∂v_s = α_s ∂L/∂a
     α = softmax(e)        ∂L/∂e = (diag(α) - α αᵀ) ∂L/∂α
@@ -70,12 +70,12 @@ def describe_backward(
     step: int,
     focus: HeadSelection,
 ) -> Explanation:
-    """Build the explanation that `explain_backward` returns, from gradients computed before.
+    """Explain given gradients of the loss of one prediction, at one attention head.
 
     output:    the output that contains the prediction
     gradients: gradients of the loss of this prediction
     step:      position of the prediction in the output, counted from 1
-    focus:     layer and head, as `select_cross_attention` returns them
+    focus:     layer and head to explain, both counted from 1
     """
     tokens = (START, *output.tokens)
     pieces = (SPECIAL_TOKENS[START], *output.pieces)
@@ -119,7 +119,7 @@ def explain_gradients(
     step: int,
     focus: HeadSelection,
 ) -> tuple[TracedValue, ...]:
-    """Return the loss of one decoder step and its gradients as traced values.
+    """Return the loss of one decoder step and its gradients, each with its name and formula.
 
     The gradients at the decoder states are included only if the decoder is recurrent. If the batch
     has several rows, only the first row is used.

@@ -198,14 +198,14 @@ def check_step(step: int, output: Prediction) -> None:
 
 
 def _source_labels(output: Prediction, memory: Memory) -> tuple[str, ...]:
-    """Return the source pieces or, for an image, "cell 1", "cell 2" and so on."""
+    """Return one label per source position: its token or, for an image, "cell 1", "cell 2" …"""
     size = memory.mask.shape[1]
     cells = tuple(f"cell {number + 1}" for number in range(size))
     return output.source_pieces or cells
 
 
 def _pieces(run: Run, tokens: Sequence[int]) -> list[str]:
-    """Return the piece of each token id, including special tokens such as END."""
+    """Return the text of each token id. Special tokens such as END have a text, too."""
     pieces = run.task.target_tokenizer.pieces
     return [
         SPECIAL_TOKENS[id_] if id_ < len(SPECIAL_TOKENS) else pieces([id_])[0] for id_ in tokens

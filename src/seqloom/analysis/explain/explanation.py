@@ -79,7 +79,7 @@ class Explanation:
     output:   pieces of the complete output
     step:     the explained position of the output, counted from 1
     previous: token that the decoder reads at this step: START, or the previous output token.
-              None for the lecture example, which has no tokens
+              None for the lecture example, a calculation of self-attention without tokens
     answer:   token of the output at this step; None for the lecture example
     best:     the most probable tokens, best first
     layer:    layer of the explained attention head, counted from 1. None if the decoder has no

@@ -82,7 +82,7 @@ def position(positions: Positions, step: int) -> str:
         case LearnedPositions():
             return f"P[{step}]"
         case _:
-            raise AssertionError("only subclasses of PositionTable have a formula")
+            raise AssertionError(f"no formula for {type(positions).__name__}")
 
 
 def _sinusoid(positions: SinusoidalPositions, step: int) -> str:
@@ -139,7 +139,10 @@ def value(attention: MultiHeadAttention, state: str, head: int) -> str:
 
 
 def _layers(plan: MultiHeadAttention, layers: list[nn.Module], letter: str, state: str) -> str:
-    """Formula of queries or keys: σ(Wq s + bq), with two layers σ(Wq₂ σ(Wq₁ s + bq₁) + bq₂)"""
+    """Formula of queries or keys, for example σ(Wq s + bq).
+
+    If there are two projection layers, the formula is σ(Wq₂ σ(Wq₁ s + bq₁) + bq₂).
+    """
     formula = state
     for number, layer in enumerate(layers, start=1):
         name = letter if len(layers) == 1 else indexed(letter, number)

@@ -79,8 +79,12 @@ class AttentionExample:
                 "argmax":  the value whose key has the highest score
                 "nearest": the value whose key is nearest to the query
                 "exact":   the value whose key equals the query; zero if there is no such key
-    projection: the function applied to Wq h and Wk h, as in `MultiHeadAttention`. Default:
-                "linear"
+    projection: how queries and keys are computed from the states. The scores "bilinear" and
+                "additive" ignore it. Default: "linear"
+                "linear":  Wq h and Wk h
+                "sigmoid": σ(Wq h) and σ(Wk h)
+                "tanh":    tanh(Wq h) and tanh(Wk h)
+                "none":    h
     """
 
     states: Rows = STATES

@@ -94,12 +94,11 @@ class _RecurrentStep:
             trace.add("previous context", formula, self.context[0])
 
     def _attend(self, state: Tensor, symbol: str) -> Tensor:
-        """Trace attention with the state (1, C) as its query.
+        """Trace attention with the state (1, C) as its query. C is the width of a state.
 
-        Returns the state (1, C) with which the step continues; C is the width of a state. If the
-        decoder's `context_uses` contains "state", the context vector replaces the hidden vector
-        in this state. If the context vector has another width than the hidden vector, it is
-        projected first. If `context_uses` does not contain "state", the state does not change.
+        Returns the state (1, C) with which the step continues. Most decoders continue with the
+        given state. In a decoder whose `context_uses` contains "state", the context vector,
+        projected if necessary, replaces the hidden vector in the state.
         """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None
@@ -120,8 +119,7 @@ class _RecurrentStep:
     def _run_layers(self, inputs: Tensor, previous: list[Tensor]) -> Tensor:
         """Run and trace all layers in order.
 
-        Returns the hidden vector of the top layer: (1, D). The state of an LSTM layer consists of
-        the hidden vector and the cell. The cell is not returned.
+        Returns the hidden vector of the top layer: (1, D). The cell of an LSTM is not returned.
         """
         decoder, trace = self.decoder, self.trace
         hidden, symbols = inputs, [trace.current("x")]

@@ -261,7 +261,7 @@ def _find_heads(
 
     if is_extracted(run.folder):
         raise ConfigError(
-            "--find-heads: the heads are stored in the run, but a packed run cannot be changed. "
+            "--find-heads stores the heads in the run folder, but this run is a packed file. "
             "Extract it with `seqloom unpack` and give the folder."
         )
     if run.partners:

@@ -91,7 +91,8 @@ def augment(
     """Make training pairs from text in one language, for example by back-translation.
 
     Translates each line, and writes the line and its translation as one row. Leaves out blank
-    lines, and lines whose translation is empty, truncated, a copy, or much longer or shorter.
+    lines, and lines whose translation is empty, truncated, a copy of the line, or much longer or
+    shorter than the line.
     """
     if tag and side is TextSide.source:
         raise typer.BadParameter("--tag marks synthetic sources, so it requires --side target.")

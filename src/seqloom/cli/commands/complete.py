@@ -107,8 +107,8 @@ def _change_decoding(
 ) -> DecodingConfig:
     """Return the run's decoding configuration, changed by the settings.
 
-    temperature: value of --temperature, which `settings` already contain. 0 is invalid. The error
-                 message then recommends --top-k 1.
+    temperature: value of --temperature. If it is 0, which is invalid, the error message recommends
+                 --top-k 1. `settings` already contains the temperature.
     """
     from seqloom.cli.recipe_settings import change_decoding
 

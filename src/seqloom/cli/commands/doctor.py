@@ -70,7 +70,10 @@ def doctor(
 
 
 def _parent_task(config: RunConfig) -> Task | None:
-    """Return the task of the run that is fine-tuned, with its vocabulary; None without a parent."""
+    """Return the task of the run to fine-tune, including its vocabulary.
+
+    Returns None if the recipe does not fine-tune a run.
+    """
     from seqloom.training.fine_tuning.start import load_start
 
     return None if config.training.start is None else load_start(config, config.training.start).task
@@ -91,7 +94,7 @@ def _measure_memory(
 ) -> StepMemory | None:
     """Return the memory that a training step with this batch needs.
 
-    task: the task of the run that is fine-tuned. None: the task is learned from the data
+    task: the task of the run to fine-tune. None: build the task, with its vocabulary, from the data
 
     Returns None if there is no batch, the model cannot be built, or the batch is too long for the
     model.
@@ -143,7 +146,10 @@ def _print_findings(
 
 
 def _file_lines(config: RunConfig, split: Split) -> list[str]:
-    """Return a line for each text file of a split. Many files are shortened to one line."""
+    """Return one line with the path of each text file of a split.
+
+    After MAX_LISTED_FILES files, a last line tells how many more files there are.
+    """
     from seqloom.data.readers.splits import split_files
 
     files = split_files(config.data, split)

@@ -142,7 +142,10 @@ def _check_same_task(runs: Sequence[Run]) -> None:
 
 
 def _interruption_message(saved: Sequence[Path]) -> str:
-    """Return the message about Ctrl-C. `saved` are the folders of the reports that were saved."""
+    """Return the message to print after Ctrl-C.
+
+    saved: folders of the reports that were saved before the interruption
+    """
     kept = "No scores were stored."
     if saved:
         kept = f"The scores in {' and '.join(map(str, saved))} are complete."
@@ -200,9 +203,9 @@ def _stores_reports(folder: Path) -> bool:
 def _evaluate_forecaster(
     forecaster: Forecaster, config: RunConfig, split: Split, json: bool
 ) -> None:
-    """Evaluate a forecaster, save the report in its folder, and print the scores.
+    """Evaluate a run that forecasts time series, save the report in its folder, and print scores.
 
-    The printed table also contains the scores of the baselines.
+    The printed table also contains the scores of simple baseline forecasts.
     """
     report = forecaster.evaluate(split, data=config.data)
     if _stores_reports(forecaster.folder):
@@ -234,7 +237,7 @@ def _evaluate_forecaster(
 
 
 def _print_report(console: Console, report: EvaluationReport) -> None:
-    """Print the scores with their signatures, the scores by group and by length, and the worst
+    """Print the scores, how they were computed, the scores by group and by length, and the worst
     examples.
     """
     from seqloom.cli.examples import print_examples, worst_examples

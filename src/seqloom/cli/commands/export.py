@@ -53,7 +53,7 @@ def export(
     """
     if (to == "argos") != (languages is not None):
         raise typer.BadParameter(
-            "--languages is required with --to argos, and not allowed without it."
+            "--to argos requires --languages; with other formats, remove --languages."
         )
 
     from seqloom.interop.argos_export import export_argos, parse_languages

@@ -171,8 +171,9 @@ def _report_sentence(
     selected: tuple[int | None, int | None],
     full: bool,
 ) -> _Report:
-    """Differentiate the loss of one sentence at the place `at`, which is the value of --at.
+    """Differentiate the loss of one sentence, and return the gradients as a report.
 
+    at:       where the gradients are measured, for example at the hidden "states"
     selected: layer and head, used only if `at` is "attention"
     """
     from seqloom.analysis.gradients import trace_gradients
@@ -199,7 +200,7 @@ def _report_attention(
     selected: tuple[int | None, int | None],
     full: bool,
 ) -> _Report:
-    """Differentiate the loss inside cross-attention.
+    """Differentiate the loss inside cross-attention, and return the gradients as a report.
 
     If `step` is given, the report explains the backward pass of this step.
 
@@ -240,7 +241,7 @@ def _average_over_files(
 
     if len(files) != (1 if is_language_model else 2):
         required = "one file" if is_language_model else "two files, sources and targets"
-        raise ConfigError(f"{run.name}: give {required}.")
+        raise ConfigError(f"--lines: {run.name} needs {required}.")
     check_files(files)
     columns = [list(read_lines(file)) for file in files]
     if len({len(column) for column in columns}) > 1:

@@ -28,7 +28,7 @@ def info(
 ) -> None:
     """Print what a run is: task, model, vocabulary, data, training, scores, versions and size.
 
-    Needs neither the data nor a check of all files, so it is fast.
+    Is fast, because it does not read the training data and does not check all files of the run.
     """
     from seqloom.config.loading.loader import load_run_recipe
     from seqloom.runs.folder.info import read_info

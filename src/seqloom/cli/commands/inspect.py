@@ -249,7 +249,10 @@ def _save(out: Path, run: str, results: Sequence[InspectedText], view: Attention
 
 
 def _cards(result: InspectedText, view: AttentionView) -> Iterator[AttentionCard]:
-    """Yield the cards of a text for the HTML page, one for each prediction."""
+    """Yield the content of the HTML page for a text: one card for each prediction.
+
+    A card shows the prediction and its attention maps. A blank text has one empty card.
+    """
     from seqloom.viz.attention_page import AttentionCard
 
     count = len(result.predictions)

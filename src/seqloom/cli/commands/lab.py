@@ -186,11 +186,10 @@ def _print_report(report: ClaimReport, experiment: Experiment) -> None:
 
 @contextmanager
 def _measurement_display(total: int) -> Iterator[Callable[[TrialJob, str, float], None]]:
-    """Context manager that yields a function. The function shows the progress of measurements.
+    """Context manager. Yields a function to call when a measurement makes progress.
 
-    Its parameters are the job that runs a measurement, the status of the job as text, and the
-    finished share of the job (0 to 1). If stderr is a terminal, the function updates a progress
-    bar. Otherwise it prints lines.
+    The arguments of the function are the measurement, its status as text, and its finished share (0
+    to 1). On a terminal, the function updates a progress bar. Otherwise it prints lines.
 
     total: number of measurements
     """

@@ -91,7 +91,7 @@ def label(
 def _label_frames(
     run: Run, inputs: Sequence[str], *, every: bool, per_frame: bool, json: bool
 ) -> None:
-    """Label the sequences of CSV files, or sequences that are given as text."""
+    """Label sequences of vectors, given as CSV files or as text, and print the labels."""
     sequences = [each for text in inputs for each in _read_sequences(run, text)]
     predicted = run.label([text for _, text in sequences], every=every)
     for index, ((name, text), predictions) in enumerate(zip(sequences, predicted, strict=True)):

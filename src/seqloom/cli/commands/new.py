@@ -43,7 +43,7 @@ def new(
         ),
     ] = None,
 ) -> None:
-    """Write a recipe for your own pairs.
+    """Write a recipe for your own pairs of source and target.
 
     Detects the format of the files, counts the pairs, chooses a preset, and holds out pairs for the
     dev and test splits.

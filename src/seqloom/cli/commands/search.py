@@ -140,9 +140,9 @@ def _check_example_options(
     ensemble: list[Path] | None,
     to: str | None,
 ) -> None:
-    """Raise BadParameter if an argument or option is given that needs a run.
+    """Raise BadParameter if --example is combined with arguments or options that need a run.
 
-    The error lists all of these arguments and options. --example has no run.
+    The error lists all of them.
     """
     given = {
         "a run folder or a text": run_folder,

@@ -173,7 +173,10 @@ def serve(
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The options of the command, checked. The supervisor sends them to its workers."""
+    """The validated options of `seqloom serve`.
+
+    With --workers, the main process sends this object to each worker process, which calls it.
+    """
 
     run_folders: list[Path]
     address: Address
@@ -187,7 +190,12 @@ class ServerOptions:
     access_log: bool
 
     def __call__(self, index: int, listens_while_loading: bool, ready: Event) -> None:
-        """Run a worker of the supervisor."""
+        """Run one of several worker processes until a stop signal arrives.
+
+        index:                 index of the worker, counted from 0
+        listens_while_loading: if False, the worker loads the runs before it listens
+        ready:                 event that the worker sets when its runs are loaded
+        """
         gc.disable()  # for the same reason as in `serve`
         set_quiet(self.quiet or index > 0)
 
@@ -205,7 +213,7 @@ class ServerOptions:
 
 
 def _serve_with_workers(options: ServerOptions, workers: int) -> None:
-    """Run the supervisor until a stop signal arrives."""
+    """Start the worker processes, and supervise them until a stop signal arrives."""
     from seqloom.serving.server.supervisor import Supervisor, SupervisorCallbacks
 
     os.environ.setdefault(THREADS_VARIABLE, str(max(1, (os.cpu_count() or 1) // workers)))
@@ -239,7 +247,9 @@ def _serve(
 ) -> None:
     """Run one server process until a stop signal arrives.
 
-    index: the index of the worker, which selects its GPU
+    on_ready:              called when the runs are loaded
+    index:                 index of the worker process, which selects its GPU
+    listens_while_loading: if False, load the runs before listening
     """
     import logging
 
