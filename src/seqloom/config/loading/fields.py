@@ -40,9 +40,8 @@ class FieldSpec:
     def section_for(self, table: Any) -> type[Section] | None:
         """Return the section class that the schema has for this table.
 
-        Return None if the key does not accept tables. If it accepts several kinds of tables, also
-        return None if the table has no `kind` or an unknown one, or if its `kind` names an
-        extension that cannot be used.
+        Returns None if the key does not accept tables. If the key accepts several kinds of tables,
+        also returns None for a table whose `kind` is missing or cannot be used.
         """
         kind = table.get("kind") if isinstance(table, dict) else None
         extension = self.extension
