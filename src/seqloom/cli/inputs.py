@@ -76,7 +76,7 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise DataError(f"text {text!a}: not valid UTF-8") from error
+            raise DataError(f"text {text!a}: is not valid UTF-8; convert it to UTF-8") from error
     return texts
 
 

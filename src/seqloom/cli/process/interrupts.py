@@ -114,11 +114,11 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def training_interrupted(folder: Path, start: str, resume: str | None = None) -> str:
-    """Return the message for a training that Ctrl-C ended without saving a new checkpoint.
+    """Return the message for a training that Ctrl-C ended before it saved its current state.
 
-    The run folder can have an older checkpoint, if the training was resumed or has saved one.
+    The message names the last checkpoint of the run folder, if there is one.
 
-    start:  the command that starts the training again, if there is no run folder yet
+    start:  the command to recommend if there is no run folder yet
     resume: the command that resumes the training. Default: `seqloom train FOLDER --resume`
     """
     if not (folder / "config.toml").is_file():
@@ -132,7 +132,7 @@ def training_interrupted(folder: Path, start: str, resume: str | None = None) ->
 
 
 def _last_checkpoint(folder: Path) -> str:
-    """Return a sentence about the step at which a resumed training starts."""
+    """Return a sentence that says at which step the training would resume."""
     try:
         step = int((folder / "latest").read_text(encoding="utf-8").split()[0].removeprefix("step-"))
     except (OSError, ValueError, IndexError):

@@ -3,9 +3,8 @@
 While FILE is incomplete, its lines are in FILE.partial. After each portion of input lines,
 FILE.progress.json records the number of finished input lines and the size of FILE.partial. A
 process that is killed in the middle of a write therefore loses only the portion it was working on.
-A repeated command continues after the last recorded portion. Portions are never divided, because
-the lines of a portion are decoded in the same batches: so the result is the same, byte by byte, as
-without an interruption.
+If the user repeats the command, it continues after the last recorded portion. The result is the
+same, byte by byte, as without an interruption, because lines are batched only within a portion.
 """
 
 from __future__ import annotations

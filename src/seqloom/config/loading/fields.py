@@ -21,8 +21,8 @@ KeyPath = tuple[str | int, ...]
 class FieldSpec:
     """The values that a key of a table accepts.
 
-    sections:  maps the `kind` of each accepted table to its class. The key is "" for a table that
-               has no `kind`. Empty if only plain values are accepted
+    sections:  maps each accepted `kind` of table to its section class. A section class without a
+               `kind` is stored under "". Empty if the key does not accept tables
     has_kinds: True if several kinds of tables are accepted. In this case, the location of a
                pydantic error in the table contains the `kind` of the table
     is_list:   True if the value is a list

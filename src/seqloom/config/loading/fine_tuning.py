@@ -112,11 +112,10 @@ def complete_from_parent(
 
 
 def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: RecipeTables) -> Any:
-    """Add the data of the parent to the data section of a recipe.
+    """Return the data section of a recipe, with the data of the parent added as data.parent.
 
-    In data.parent, the recipe may change the folder and the dev corpora, but not the training
-    corpora. Raises a ConfigError if it lists other training corpora, for example because it was
-    copied from the fine-tuning of another parent.
+    The recipe itself may contain settings in data.parent, which take precedence. Raises a
+    ConfigError if these include training corpora other than those of the parent.
     """
     if not isinstance(data, dict):
         return data  # reported when the recipe is checked
@@ -288,11 +287,10 @@ def flatten(section: Section, name: str) -> dict[str, object]:
 
 
 def _origins(resolved: ResolvedRecipe, tables: Tables) -> dict[str, Any]:
-    """Map the key of each setting to its origin.
+    """Return a dictionary that maps the key of each setting to the origin of its value.
 
-    `load_recipe` received the parent's settings and those of the recipe in the same tables, so
-    `resolved` gives both the origin "recipe". This function changes the origin of the settings that
-    the recipe does not contain to "parent".
+    In `resolved`, the settings of the parent have the origin "recipe", because they were merged
+    into the recipe before it was loaded. This function corrects their origin to "parent".
 
     tables: the tables of the recipe, without the parent's settings
     """
