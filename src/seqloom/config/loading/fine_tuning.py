@@ -1,9 +1,9 @@
 """Completes the recipe of a fine-tuning with the settings of the run that it starts from.
 
 That run is called the parent. The sections [task], [text], [model], [decoding] and [engine] are
-copied from the recipe of the parent. The settings in [training] are derived from those of the parent
-and from the number of training pairs. Settings in [training], [decoding] and [engine] that the recipe
-of the fine-tuning itself contains take precedence.
+copied from the recipe of the parent. The settings in [training] are derived from those of the
+parent and from the number of training pairs. If the recipe of the fine-tuning itself contains
+settings in [training], [decoding] or [engine], these take precedence.
 """
 
 import re

@@ -172,7 +172,7 @@ def _training_pairs(data: DataConfig) -> list[str]:
 
 
 def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
-    """Yield an error message for each source language of dev or test that training does not contain.
+    """Yield an error message for each source language of dev or test that is not in training.
 
     The language pair itself need not occur in training: after training on de-en and en-fr, a model
     can translate de-fr.
@@ -191,11 +191,11 @@ def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
 
 
 def _hold_out_problems(data: DataConfig) -> Iterator[str]:
-    """Yield an error message if dev or test is held out of data that is trained in both directions.
+    """Yield an error message if dev or test is held out of data trained in both directions.
 
-    Only the source sentence decides whether a pair of sentences is held out. In the other direction,
-    the other sentence is the source. So a pair that is held out in de-en could be a training pair
-    in en-de.
+    Only the source sentence decides whether a pair of sentences is held out. In the other
+    direction, the other sentence is the source. So a pair that is held out in de-en could be a
+    training pair in en-de.
     """
     pairs = _training_pairs(data)
     reversed_pairs = {"-".join(reversed(pair.split("-"))) for pair in pairs}
