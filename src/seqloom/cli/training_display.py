@@ -273,8 +273,8 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
 def _general_lines(summary: Summary) -> list[str]:
     """Return a list of one line: the scores on `data.general` before and after training.
 
-    The score after training is the one of the best weights. The list is empty if the recipe has no
-    `data.general`.
+    The score after training is the one of the best weights. The list is empty if there are no
+    such scores.
     """
     before, best = summary.general_before, summary.general_best
     if not before or not best:

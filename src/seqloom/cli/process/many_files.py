@@ -54,8 +54,8 @@ class ManyFiles:
     output:       folder of the translations
     field:        field of .jsonl files or column of .parquet files with the source texts
     output_field: field or column that receives the translations
-    workers:      number of processes, or of actors of a Ray cluster. None: this process only, or as
-                  many actors as fit on the cluster
+    workers:      number of processes or, with Ray, of actors. None: this process only or, with Ray,
+                  as many actors as fit on the cluster
     shard:        "I/N": this command translates share I of N, counted from 1
     ray:          address of a Ray cluster. None: do not use Ray
     """
@@ -88,8 +88,8 @@ class ManyFiles:
         files = find_input_files(self.inputs, self.field, self.output_field)
         if (formatter.json or formatter.n_best > 1) and any(file.kind != "text" for file in files):
             raise ConfigError(
-                "--json and --n-best work only with plain text files. For .jsonl and .parquet "
-                "files, remove them. --scores and --alignments add fields to these files."
+                "--json and --n-best work only with plain text files. Remove these options to "
+                "translate .jsonl or .parquet files."
             )
         return files, _parse_shard(self.shard)
 

@@ -106,8 +106,8 @@ class OutputFile:
     def is_unfinished(self) -> bool:
         """Return True if an earlier command has started the output and did not finish it.
 
-        An empty FILE.partial without a progress file does not count, because it contains nothing
-        to continue.
+        An empty output without a progress file does not count, because it contains nothing to
+        continue.
         """
         return self.partial.exists() and (self.partial.stat().st_size > 0 or self.record.exists())
 
@@ -179,7 +179,7 @@ class FileLines:
             self._partial.truncate(self._size)
 
     def complete(self) -> None:
-        """Rename FILE.partial to FILE, and remove the progress file."""
+        """Give the finished file its final name, and remove the progress file."""
         with storage_errors(self._files.path):
             self._partial.flush()
             publish(self._files.partial, self._files.path)
@@ -236,8 +236,10 @@ def open_output_file(
 def _matching_record(files: OutputFile, request: TranslationRequest | None) -> dict[str, Any]:
     """Return the content of the progress file of an unfinished output.
 
-    Raises ConfigError if the output cannot be continued. The reason is one of these: `request` is
-    None, there is no progress file, or the progress file was written for another request.
+    Raises ConfigError if this command cannot continue the output. There are three possible reasons:
+    `request` is None, there is no progress file, or the progress file contains another request.
+
+    request: everything that determines the output. None if the input is standard input
     """
     from seqloom.runs.batch_translation.request import request_differences
 

@@ -76,8 +76,9 @@ def load_recipe(
     overrides:   settings to change, of the form "training.steps=500"
     name:        name of the recipe in error messages. Default: the path of the file, or "recipe"
                  for a dictionary. Not used for bundled recipes and run folders
-    count_pairs: counts the training pairs of a translation recipe without [model] and preset. The
-                 number determines the preset. If it is None, such a recipe is an error
+    count_pairs: function that counts the training pairs of a recipe. It is called for a translation
+                 recipe without [model] and without preset: the number of pairs determines the
+                 preset. None: such a recipe is an error
 
     Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
     its message lists all problems.
