@@ -91,7 +91,7 @@ def test_a_gpu_that_does_not_exist_is_an_error(
 def test_a_misspelled_device_is_a_usage_error(reverse: Path) -> None:
     result = run_cli("translate", reverse, "--device", "gpu")
     assert result.exit_code == 2
-    assert "'gpu' is not a device. Use cpu, cuda, or cuda:1." in result.error
+    assert "'gpu' is not a device. Use cpu, cuda, or cuda:1" in result.error
 
 
 def test_the_error_for_a_missing_gpu_lists_the_existing_ones(

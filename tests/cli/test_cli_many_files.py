@@ -245,10 +245,10 @@ def test_invalid_records_of_a_block_are_listed_together(reverse: Path, tmp_path:
         (["x.jsonl"], [], "x.jsonl: is a file with fields. Name the field with the texts: --field"),
         (["x.txt"], ["--field", "t"], "--field t: all input files are plain text"),
         (["x.jsonl"], ["--field", "t", "--output-field", "t"], "--output-field t: is the field"),
-        (["x.jsonl"], ["--field", "t", "--json"], "--json and --n-best: only for plain text"),
+        (["x.jsonl"], ["--field", "t", "--json"], "--json and --n-best work only with plain text"),
         (["x.txt"], ["--shard", "3/2"], "--shard 3/2: must be I/N"),
-        (["x.txt"], ["--shard", "1/2", "--overwrite"], "several shards cannot replace"),
-        (["x.txt"], ["--shard", "1/2", "--ray", "local"], "Use one of them"),
+        (["x.txt"], ["--shard", "1/2", "--overwrite"], "--overwrite does not work with --shard"),
+        (["x.txt"], ["--shard", "1/2", "--ray", "local"], "--shard does not work with --ray"),
         ([], [], "no file matches the pattern"),
     ],
 )

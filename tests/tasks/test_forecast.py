@@ -243,7 +243,7 @@ def test_invalid_data_is_an_error_with_its_position(folder: Path, tmp_path: Path
         ("training.stopping.score=bleu", "judged by its loss"),
         ("training.batching=packed", "windows are all of one size"),
         ("task.random_rotation=true", "task.random_rotation: "),
-        ("data.train={kind='tracks'}", "give either recordings or a scene"),
+        ("data.train={kind='tracks'}", "set exactly one of the two settings recordings"),
     ],
 )
 def test_settings_that_do_not_apply_to_forecasting_are_an_error(

@@ -40,9 +40,10 @@ def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
 
 
 def skip_lines(portions: Iterator[list[str]], count: int) -> Iterator[list[str]]:
-    """Skip the first `count` lines and return the remaining portions.
+    """Skip the first `count` lines and return an iterator over the remaining portions.
 
-    The skipped lines must be whole portions.
+    portions: iterator over lists of lines
+    count:    number of lines to skip. The last skipped line must be the last line of a list
     """
     while count > 0:
         count -= len(next(portions))
@@ -75,7 +76,7 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise DataError(f"text {text!a}: not valid UTF-8") from error
+            raise DataError(f"text {text!a}: is not valid UTF-8; convert it to UTF-8") from error
     return texts
 
 

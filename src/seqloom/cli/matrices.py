@@ -1,4 +1,7 @@
-"""Matrices that a user gives as an option: 5,1 4,3 -2,6"""
+"""Parses matrices in command-line options.
+
+For example, "5,1 4,3 -2,6" is a matrix with three rows and two columns.
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,8 +1,11 @@
 """Prints warnings about input lines and their outputs.
 
-They are about characters and words that the vocabulary does not contain, parts of the input that
-seqloom inserted into the output, numbers missing in the output, empty outputs, and missing glossary
-phrases.
+The warnings are about:
+
+- characters and words that the vocabulary does not contain
+- parts of the input that the model left out and seqloom inserted into the output
+- numbers and glossary phrases that are missing in the output
+- empty outputs
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ class SourceWarnings:
     """Collects the warnings of all outputs, and prints a summary of them at the end."""
 
     def __init__(self, run: Run, first_line: int = 0) -> None:
-        """`first_line` is the number of input lines before the first output that is added."""
+        """
+        first_line: number of input lines that are skipped, because an earlier command has already
+                    processed them
+        """
         from seqloom.runs.texts.input_reports import InputReport
 
         tokenizer = run.task.source_tokenizer
@@ -29,7 +35,7 @@ class SourceWarnings:
         )
 
     def add(self, output: Prediction) -> None:
-        """Add the best output of the next line."""
+        """Collect the warnings about the output for the next input line."""
         self._report.add(output)
 
     def warn(self) -> None:

@@ -72,7 +72,7 @@ def metric_label(name: str) -> str:
 
 
 def format_score(name: str, value: float) -> str:
-    """Format a score for people: never in scientific notation, with a sensible number of digits.
+    """Format a score for display. The metric determines the number of decimals.
 
     name: name of the metric, such as "BLEU" or "exact-match"
     """
@@ -87,14 +87,21 @@ def format_score(name: str, value: float) -> str:
 
 
 def format_perplexity(value: float) -> str:
-    """Format a perplexity with at least three significant digits, up to MAX_PERPLEXITY."""
+    """Format a perplexity with at least three significant digits.
+
+    Values above MAX_PERPLEXITY are shown as "> MAX_PERPLEXITY".
+    """
     if value > MAX_PERPLEXITY:
         return f"> {MAX_PERPLEXITY:,}"
     return f"{value:.2f}" if value < 10 else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
 
 
 def _format_decimals(value: float, decimals: int) -> str:
-    """Format a number. If a number other than 0 would be shown as 0, show "< 0.01" instead."""
+    """Format a number with this number of decimals.
+
+    A positive number that would be rounded to 0 is shown as "< 0.01" (for two decimals), a negative
+    one as "> -0.01".
+    """
     smallest = 10**-decimals
     if 0 < abs(value) < smallest / 2:
         return f"< {smallest:.{decimals}f}" if value > 0 else f"> -{smallest:.{decimals}f}"

@@ -63,7 +63,10 @@ class ReadingMeter:
         self.start: tuple[str, float, int] | None = None  # split, time, examples
 
     def describe(self, data: Mapping[str, Any]) -> str:
-        """Return the description of a `tokenise` event."""
+        """Return how many examples are read, the rate and the remaining time.
+
+        data: the data of a `tokenise` event
+        """
         if data["waits"]:
             return "waiting for another process that prepares the same data"
         done, total, now = data["examples"], data["total"], time.monotonic()
@@ -76,9 +79,10 @@ class ReadingMeter:
 
 
 class PlainDisplay:
-    """Prints a line for each evaluation and each note.
+    """Prints the progress of training as plain lines.
 
-    Between them, prints a progress line at most every PLAIN_INTERVAL seconds.
+    Prints a line for each evaluation and for each message of the training. Between these lines,
+    prints a progress line at most every PLAIN_INTERVAL seconds.
     """
 
     def __init__(self) -> None:
@@ -100,7 +104,7 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """Shows a progress bar that is updated in place. Prints evaluations and notes above it."""
+    """Shows a progress bar of training. Prints evaluations and other messages above the bar."""
 
     def __init__(self) -> None:
         console = stderr_console()
@@ -267,9 +271,10 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
 
 
 def _general_lines(summary: Summary) -> list[str]:
-    """Return a line with the score on `data.general` before training and with the best weights.
+    """Return a list of one line: the scores on `data.general` before and after training.
 
-    The list is empty if the recipe has no `data.general`.
+    The score after training is the one of the best weights. The list is empty if there are no
+    such scores.
     """
     before, best = summary.general_before, summary.general_best
     if not before or not best:

@@ -79,7 +79,7 @@ def sweep(
     _check_settings(recipe, planned)
     root = folder or Path("runs") / f"{Path(recipe).stem}-sweep"
     if (root / "config.toml").exists():
-        raise ConfigError(f"--run {root}: is a run folder. Give a folder for several runs.")
+        raise ConfigError(f"--run {root}: is the folder of a single run. Choose another folder.")
     root.mkdir(parents=True, exist_ok=True)
     set_interruption_message(
         lambda: (

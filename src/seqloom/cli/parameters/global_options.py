@@ -55,7 +55,9 @@ def _apply_threads(value: int | None) -> int | None:
 def _apply_device(value: str | None) -> str | None:
     if value is not None:
         if not re.fullmatch(r"cpu|cuda(:\d+)?", value):
-            raise typer.BadParameter(f"'{value}' is not a device. Use cpu, cuda, or cuda:1.")
+            raise typer.BadParameter(
+                f"'{value}' is not a device. Use cpu, cuda, or cuda:1 for the second GPU."
+            )
         os.environ[DEVICE_VARIABLE] = value
     return value
 

@@ -1,1 +1,1 @@
-"""Start of the program, Ctrl-C, progress bars, and translation output that can be continued."""
+"""Start of the program, handling of Ctrl-C, progress bars, and output files of translations."""

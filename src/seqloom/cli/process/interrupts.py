@@ -27,12 +27,11 @@ def _default_message() -> str:
 
 
 class _Interrupts:
-    """State of the current command.
+    """Whether the user pressed Ctrl-C, and the message to print in this case.
 
-    received: True if SIGINT arrived. A KeyboardInterrupt inside the import of a compiled module can
-              turn into another exception, such as an ImportError. The flag shows that the user
-              ended the command.
-    describe: returns the message to print if the user ends the command
+    received: True if the user pressed Ctrl-C. This flag is needed because Python sometimes replaces
+              the KeyboardInterrupt by another exception, such as an ImportError.
+    describe: function that returns the message
     """
 
     def __init__(self) -> None:
@@ -60,9 +59,9 @@ def set_interruption_message(describe: Callable[[], str]) -> None:
 def catch_interrupts() -> Iterator[None]:
     """Context manager in which Ctrl-C raises CommandInterrupted instead of KeyboardInterrupt.
 
-    This also works if the KeyboardInterrupt turns into another exception (see `_Interrupts`). If
-    SIGINT is ignored, as in a job that a shell script starts in the background, it stays
-    ignored.
+    Python sometimes replaces the KeyboardInterrupt by another exception, such as an ImportError.
+    This context manager also replaces that exception by CommandInterrupted. If the process ignores
+    SIGINT, for example because a shell script started it in the background, nothing changes.
     """
     _interrupts.describe = _default_message
     previous = signal.getsignal(signal.SIGINT)
@@ -91,7 +90,10 @@ def _ignore_interrupts(unraisable: "sys.UnraisableHookArgs") -> None:
 
 @contextmanager
 def explained_interruption() -> Iterator[None]:
-    """Context manager in which Ctrl-C raises CommandInterrupted with the message of the command."""
+    """Context manager in which Ctrl-C raises CommandInterrupted.
+
+    The message of the exception is the one that `set_interruption_message` has set.
+    """
     try:
         yield
     except BaseException as error:
@@ -112,11 +114,11 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def training_interrupted(folder: Path, start: str, resume: str | None = None) -> str:
-    """Return the message for a training that Ctrl-C ended without saving a new checkpoint.
+    """Return the message for a training that Ctrl-C ended before it saved its current state.
 
-    The run folder can have an older checkpoint, if the training was resumed or has saved one.
+    The message names the last checkpoint of the run folder, if there is one.
 
-    start:  the command that starts the training again, if there is no run folder yet
+    start:  the command to recommend if there is no run folder yet
     resume: the command that resumes the training. Default: `seqloom train FOLDER --resume`
     """
     if not (folder / "config.toml").is_file():
@@ -130,7 +132,7 @@ def training_interrupted(folder: Path, start: str, resume: str | None = None) ->
 
 
 def _last_checkpoint(folder: Path) -> str:
-    """Return a sentence about the step at which a resumed training starts."""
+    """Return a sentence that says at which step the training would resume."""
     try:
         step = int((folder / "latest").read_text(encoding="utf-8").split()[0].removeprefix("step-"))
     except (OSError, ValueError, IndexError):

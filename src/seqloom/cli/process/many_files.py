@@ -54,8 +54,8 @@ class ManyFiles:
     output:       folder of the translations
     field:        field of .jsonl files or column of .parquet files with the source texts
     output_field: field or column that receives the translations
-    workers:      number of processes, or of actors of a Ray cluster. None: this process only, or as
-                  many actors as fit on the cluster
+    workers:      number of processes or, with Ray, of actors. None: this process only or, with Ray,
+                  as many actors as fit on the cluster
     shard:        "I/N": this command translates share I of N, counted from 1
     ray:          address of a Ray cluster. None: do not use Ray
     """
@@ -77,18 +77,19 @@ class ManyFiles:
             raise ConfigError(f"--output {self.output}: is a file. With --input, give a folder.")
         if self.shard != ONE_SHARD and self.overwrite:
             raise ConfigError(
-                "--overwrite: several shards cannot replace the outputs of one folder. Delete the "
-                "folder first, or choose another one."
+                "--overwrite does not work with --shard. Delete the output folder first, or choose "
+                "another one."
             )
         if self.shard != ONE_SHARD and self.ray is not None:
             raise ConfigError(
-                "--shard and --ray: Ray distributes the blocks itself. Use one of them."
+                "--shard does not work with --ray, because Ray itself distributes the work. Remove "
+                "one of the two options."
             )
         files = find_input_files(self.inputs, self.field, self.output_field)
         if (formatter.json or formatter.n_best > 1) and any(file.kind != "text" for file in files):
             raise ConfigError(
-                "--json and --n-best: only for plain text files. Files with fields receive one "
-                "translation per line; --scores and --alignments add fields."
+                "--json and --n-best work only with plain text files. Remove these options to "
+                "translate .jsonl or .parquet files."
             )
         return files, _parse_shard(self.shard)
 
@@ -112,8 +113,8 @@ def _parse_shard(text: str) -> Shard:
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise ConfigError(
-            f"--shard {text}: must be I/N, the number of this process and the number of processes, "
-            "for example 1/8 to 8/8."
+            f"--shard {text}: must be I/N, which means shard I of N, for example 1/8 for the first "
+            "of 8 shards."
         )
     return Shard(int(match[1]), int(match[2]))
 
@@ -200,10 +201,10 @@ def translate_many_files(
 def _execute(
     many: ManyFiles, job: TranslationJob, translator: BlockTranslator, progress: JobProgress
 ) -> Iterable[BlockReport | FileEnd]:
-    """Translate the blocks with this process, with worker processes, or with a Ray cluster.
+    """Translate with this process, with worker processes, or with a Ray cluster.
 
-    Returns an iterable with a report for each finished block and, with Ray, a `FileEnd` for each
-    file.
+    The input files are divided into blocks of lines. Returns an iterable over reports, one for each
+    finished block. With Ray, it also contains a `FileEnd` at the end of each file.
     """
     if many.ray is not None:
         from seqloom.runs.batch_translation.ray_cluster import translate_with_ray
@@ -220,9 +221,10 @@ def _execute(
 def _request(
     context: typer.Context, run: Run, files: Sequence[InputFile], engine: str
 ) -> TranslationRequest:
-    """Return the request: everything that determines the outputs.
+    """Return everything that determines the outputs: runs, input files, options and versions.
 
-    A repeated command continues the output folder only if its request is the same.
+    A command can continue the unfinished output of an earlier command only if this dictionary is
+    the same for both.
     """
     from seqloom import __version__
     from seqloom.runs.batch_translation.input_files import BLOCK_LINES

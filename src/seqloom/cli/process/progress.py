@@ -22,7 +22,8 @@ class ShowProgress(Protocol):
     """Updates a progress bar."""
 
     def __call__(self, done: int, total: int | None, description: str | None = None, /) -> None:
-        """
+        """Update the bar.
+
         done:        number of finished items
         total:       number of all items; None if it is unknown
         description: new text in front of the bar. Default: the text stays the same

@@ -3,9 +3,8 @@
 While FILE is incomplete, its lines are in FILE.partial. After each portion of input lines,
 FILE.progress.json records the number of finished input lines and the size of FILE.partial. A
 process that is killed in the middle of a write therefore loses only the portion it was working on.
-A repeated command continues after the last recorded portion. Portions are never divided, because
-the lines of a portion are decoded in the same batches: so the result is the same, byte by byte, as
-without an interruption.
+If the user repeats the command, it continues after the last recorded portion. The result is the
+same, byte by byte, as without an interruption, because lines are batched only within a portion.
 """
 
 from __future__ import annotations
@@ -42,7 +41,10 @@ class OutputLines(Protocol):
     def write(self, line: str) -> None: ...
 
     def end_portion(self, finished: int) -> None:
-        """Store the lines of a portion. `finished` input lines are now complete."""
+        """Store the lines written since the last call.
+
+        finished: number of input lines whose output is complete
+        """
         ...
 
 
@@ -73,7 +75,7 @@ class OutputFile:
 
     @property
     def record(self) -> Path:
-        """Path of the JSON file with the request and the number of finished input lines."""
+        """Path of the progress file: JSON with the request and the number of finished lines."""
         return self.path.with_name(f"{self.path.name}.progress.json")
 
     @property
@@ -104,17 +106,17 @@ class OutputFile:
     def is_unfinished(self) -> bool:
         """Return True if an earlier command has started the output and did not finish it.
 
-        A process that is killed before it writes the first record leaves an empty file without a
-        record. Such a file contains nothing to continue.
+        An empty output without a progress file does not count, because it contains nothing to
+        continue.
         """
         return self.partial.exists() and (self.partial.stat().st_size > 0 or self.record.exists())
 
     def _is_being_replaced(self) -> bool:
-        """Return True if an interrupted command with --overwrite has not replaced the file yet."""
+        """Return True if a command with --overwrite was interrupted before it replaced the file."""
         return self.partial.exists() and bool(self.read_record().get("replaces"))
 
     def read_record(self) -> dict[str, Any]:
-        """Return the record, or an empty dictionary if there is none."""
+        """Return the content of the progress file; {} if it is missing or not valid JSON."""
         try:
             record: dict[str, Any] = json.loads(self.record.read_bytes())
         except (FileNotFoundError, ValueError):
@@ -125,7 +127,9 @@ class OutputFile:
 class FileLines:
     """Writes the output to a file that can be continued.
 
-    request: see TranslationRequest; None if the input is standard input, which cannot be read again
+    request: everything that determines the output. A later command can continue the file only if
+             its request is the same. None if the input is standard input: the file then cannot be
+             continued
     """
 
     def __init__(
@@ -175,7 +179,7 @@ class FileLines:
             self._partial.truncate(self._size)
 
     def complete(self) -> None:
-        """Give the file its final name."""
+        """Give the finished file its final name, and remove the progress file."""
         with storage_errors(self._files.path):
             self._partial.flush()
             publish(self._files.partial, self._files.path)
@@ -188,12 +192,12 @@ def open_output_file(
 ) -> Iterator[FileLines]:
     """Context manager that opens an output file and yields the object that writes its lines.
 
-    While the output file FILE is incomplete, its lines are in FILE.partial. If an earlier command
-    with the same request did not finish FILE, its lines are kept, and the new lines follow them. At
-    the end of the `with` block, FILE.partial is renamed to FILE. If the block raises, FILE.partial
-    keeps the finished portions (see the top of this module).
+    The lines are first written to FILE.partial. At the end of the `with` block, FILE.partial is
+    renamed to FILE. If the block raises an exception, FILE.partial stays, and a later command with
+    the same request continues it.
 
-    request:   None if the input cannot be read again. FILE then cannot be continued
+    request:   everything that determines the output. None if the input is standard input: the
+               output then cannot be continued
     overwrite: start from the first line, and replace an existing FILE at the end
     """
     problem = (
@@ -230,10 +234,12 @@ def open_output_file(
 
 
 def _matching_record(files: OutputFile, request: TranslationRequest | None) -> dict[str, Any]:
-    """Return the record of an unfinished file.
+    """Return the content of the progress file of an unfinished output.
 
-    Raises ConfigError if the file cannot be continued: `request` is None, there is no record, or
-    the record has another request.
+    Raises ConfigError if this command cannot continue the output. There are three possible reasons:
+    `request` is None, there is no progress file, or the progress file contains another request.
+
+    request: everything that determines the output. None if the input is standard input
     """
     from seqloom.runs.batch_translation.request import request_differences
 
@@ -261,10 +267,10 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
 def output_request(
     context: typer.Context, run: Run, files: Sequence[Path] | None, engine: str
 ) -> TranslationRequest | None:
-    """Return the request: everything that determines the output.
+    """Return everything that determines the output: runs, input files, options and versions.
 
-    The request contains digests of the runs, the input files and the glossary, instead of their
-    paths. Returns None if the input includes standard input, which cannot be read again.
+    Runs, input files and the glossary are represented by digests of their contents. Returns None if
+    the input includes standard input, which cannot be read again.
     """
     from seqloom import __version__
     from seqloom.cli.inputs import PORTION, STDIN

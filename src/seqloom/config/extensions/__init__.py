@@ -1,1 +1,1 @@
-"""Settings of extensions in recipes: section classes made from the parameters of an extension."""
+"""Settings of extensions. Extensions are parts of a recipe that are written outside seqloom."""

@@ -43,8 +43,8 @@ settings."""
 
 
 class ExtensionConfig(Section):
-    """A class or function outside seqloom, named "module:Name" or by its registered name. Its
-    parameters are the other settings of the table."""
+    """A class or function that is written outside seqloom. `kind` is its name: "module:Name" or a
+    registered name. The other settings of the table are its parameters."""
 
     extension_point: ClassVar[Point]
     """The kind of part that the extension provides, for example "score"."""
@@ -60,7 +60,7 @@ class ExtensionConfig(Section):
     @model_validator(mode="wrap")
     @classmethod
     def _specialise(cls, value: Any, handler: ModelWrapValidatorHandler["ExtensionConfig"]) -> Any:
-        """Validate a table with the section class of its extension."""
+        """Validate a table with a class that has a field for each setting of its extension."""
         if cls.extension_target is None and isinstance(value, dict):
             if "kind" not in value:
                 raise ExtensionError(f"kind: is missing; for example kind = '{FORM}'")
@@ -71,8 +71,8 @@ class ExtensionConfig(Section):
     def _all_settings(self) -> dict[str, Any]:
         """Return all settings of the extension as a dictionary.
 
-        By default, pydantic would return only the fields of the class in the type annotation, which
-        is the base class.
+        Without this serializer, pydantic would leave out the settings that the base class does not
+        have.
         """
         return {"kind": self.kind, **self.extension_settings}
 
@@ -85,7 +85,8 @@ class ExtensionConfig(Section):
 
     @classmethod
     def extension_base(cls) -> type["ExtensionConfig"]:
-        """Return the section class of the extension point, which this class specialises."""
+        """Return the base class of this section class, which is the same for all extensions of
+        this type, such as all attention scores."""
         return next(each for each in cls.__mro__[1:] if issubclass(each, ExtensionConfig))
 
     @property
@@ -102,8 +103,8 @@ class ExtensionConfig(Section):
     def build_extension(self, **provided: Any) -> Any:
         """Call the extension with its settings, and return the result.
 
-        provided: values from seqloom (see `PROVIDED`). Those that are not parameters of the
-                  extension are left out.
+        provided: values that seqloom passes in addition, such as `query_width`. Values that are
+                  not parameters of the extension are left out
 
         Raises ConfigError if the extension raises a ValueError or TypeError.
         """
@@ -124,8 +125,8 @@ def _restore(base: type[ExtensionConfig], values: dict[str, Any]) -> ExtensionCo
 def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionConfig]:
     """Return the section class of an extension, with one field for each of its settings.
 
-    base: the section class of the extension point
-    kind: "module:Name" or a registered name
+    base: the base class for extensions of this type, such as attention scores
+    kind: name of the extension: "module:Name" or a registered name
 
     Raises ExtensionError if there is no such extension, or if its parameters cannot be settings.
     """
@@ -134,9 +135,11 @@ def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionC
 
 @cache
 def create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type[ExtensionConfig]:
-    """Create the section class of an extension.
+    """Create the section class of an extension, with one field for each of its settings.
 
-    target: the class or function that `kind` names
+    base:   the base class for extensions of this type, such as attention scores
+    kind:   name of the extension
+    target: the class or function with this name
     """
     try:
         parameters = inspect.signature(target, eval_str=True).parameters.values()
@@ -243,7 +246,9 @@ def find_metric(name: str) -> MetricExtensionConfig:
 
 
 def list_extensions(section: Section, path: str = "") -> dict[str, ExtensionConfig]:
-    """Return all extensions in a section and its nested sections, by their paths in the recipe.
+    """Find all extensions in a section and its nested sections.
+
+    Returns a dictionary that maps the path of each extension in the recipe to its settings.
 
     path: the path of the section in the recipe. Default: the root
     """

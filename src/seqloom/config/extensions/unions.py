@@ -12,11 +12,11 @@ from seqloom.extensions.registry import FORM, Point, is_extension
 
 
 class ByKind:
-    """Selects the section of a union by the `kind` of the table.
+    """Annotation for a union of section classes. The `kind` of a table selects the class.
 
-    One section class of the union is for extensions. It is selected if the `kind` is not built in
-    and names an extension. If this section has an error, the location that pydantic reports
-    contains FORM ("module:Name") in place of the `kind`.
+    One class of the union is for extensions. It is selected if `kind` is the name of an extension.
+    If pydantic finds an error in such a table, the location of the error contains "module:Name"
+    (FORM) instead of the `kind`.
     """
 
     def __get_pydantic_core_schema__(
@@ -43,7 +43,11 @@ def _tag_function(point: Point, choices: frozenset[str]) -> Callable[[Any], str 
 
 
 class ByName:
-    """Accepts the strings of a union of literals, and the names of metrics outside seqloom."""
+    """Annotation for a setting that is the name of a metric.
+
+    Accepts the built-in names, which the annotated type lists as literals, and the names of metrics
+    that are written outside seqloom.
+    """
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

@@ -8,12 +8,12 @@ from importlib.resources.abc import Traversable
 
 
 def bundled_recipes() -> dict[str, Traversable]:
-    """Return the files of all bundled recipes by name."""
+    """Return a dictionary that maps the name of each bundled recipe to its file."""
     return _toml_files(files("seqloom").joinpath("recipes"))
 
 
 def bundled_presets() -> dict[str, Traversable]:
-    """Return the files of all presets by name."""
+    """Return a dictionary that maps the name of each preset to its file."""
     return _toml_files(files("seqloom").joinpath("recipes", "presets"))
 
 

@@ -165,9 +165,9 @@ def _locate(
     - the section class of the table at this path; None if there is no table or its `kind` is not
       known
 
-    The location contains two parts that the path does not contain: the `kind` of a table for which
-    there are several kinds, and the index 0 if the user wrote a single table where a list is
-    possible.
+    `location` differs from the path in two ways. After a key that accepts several kinds of tables,
+    it contains the `kind` of the table. If the user wrote a single table instead of a list, it
+    contains the index 0.
     """
     path: list[str | int] = []
     section: type[Section] | None = RunConfig

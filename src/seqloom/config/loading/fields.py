@@ -21,8 +21,8 @@ KeyPath = tuple[str | int, ...]
 class FieldSpec:
     """The values that a key of a table accepts.
 
-    sections:  maps the `kind` of each accepted table to its class. The key is "" for a table that
-               has no `kind`. Empty if only plain values are accepted
+    sections:  maps each accepted `kind` of table to its section class. A section class without a
+               `kind` is stored under "". Empty if the key does not accept tables
     has_kinds: True if several kinds of tables are accepted. In this case, the location of a
                pydantic error in the table contains the `kind` of the table
     is_list:   True if the value is a list
@@ -40,9 +40,8 @@ class FieldSpec:
     def section_for(self, table: Any) -> type[Section] | None:
         """Return the section class that the schema has for this table.
 
-        Return None if the key does not accept tables. If it accepts several kinds of tables, also
-        return None if the table has no `kind` or an unknown one, or if its `kind` names an
-        extension that cannot be used.
+        Returns None if the key does not accept tables. If the key accepts several kinds of tables,
+        also returns None for a table whose `kind` is missing or cannot be used.
         """
         kind = table.get("kind") if isinstance(table, dict) else None
         extension = self.extension

@@ -1,9 +1,9 @@
 """Completes the recipe of a fine-tuning with the settings of the run that it starts from.
 
-That run is called the parent. The recipe takes its sections [task], [text], [model], [decoding] and
-[engine] from the parent. Its training settings are derived from those of the parent and from the
-number of training pairs. If the recipe itself contains settings in [training], [decoding] or
-[engine], these take precedence.
+That run is called the parent. The sections [task], [text], [model], [decoding] and [engine] are
+copied from the recipe of the parent. The settings in [training] are derived from those of the
+parent and from the number of training pairs. If the recipe of the fine-tuning itself contains
+settings in [training], [decoding] or [engine], these take precedence.
 """
 
 import re
@@ -88,8 +88,7 @@ def complete_from_parent(
     pairs: number of training pairs of the recipe; None if they are not counted yet
 
     Raises ConfigError if the recipe is not valid, uses a preset, has another kind of data than the
-    parent, or changes settings in the sections `KEPT`. In the last case, the message lists all
-    these settings.
+    parent, or changes settings that must stay as in the parent, such as the size of the model.
     """
     renamed = apply_renames(recipe.tables)
     tables = renamed.tables
@@ -113,11 +112,10 @@ def complete_from_parent(
 
 
 def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: RecipeTables) -> Any:
-    """Add the data of the parent to the data section of a recipe.
+    """Return the data section of a recipe, with the data of the parent added as data.parent.
 
-    In data.parent, the recipe may change the folder and the dev corpora, but not the training
-    corpora. Raises a ConfigError if it lists other training corpora, for example because it was
-    copied from the fine-tuning of another parent.
+    The recipe itself may contain settings in data.parent, which take precedence. Raises a
+    ConfigError if these include training corpora other than those of the parent.
     """
     if not isinstance(data, dict):
         return data  # reported when the recipe is checked
@@ -192,9 +190,10 @@ def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | Non
 
 
 def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None) -> tuple[str, ...]:
-    """Return a note that lists the derived values, as a tuple of one note.
+    """Return a tuple of one message, which tells the user the derived training settings.
 
-    Values that the recipe or --set gives are left out. If all are given, the tuple is empty.
+    The message leaves out the settings that the recipe or --set contains. If there are no others,
+    the tuple is empty.
     """
     training = resolved.config.training
     values = {
@@ -239,9 +238,13 @@ def _check_same_data_kind(config: RunConfig, parent: ParentRun, name: str) -> No
 
 
 def _check_kept(config: RunConfig, base: Tables, parent: ParentRun, name: str) -> None:
-    """Raise a ConfigError if settings in the sections `KEPT` differ from the parent's.
+    """Raise a ConfigError if the task, the text or the model settings differ from the parent's.
 
-    The message lists these settings. Settings that match `MAY_DIFFER` are allowed to differ.
+    The message lists the settings that differ. A few settings may differ, such as dropout
+    (`MAY_DIFFER`).
+
+    base: the tables that the recipe inherits from the parent
+    name: name of the recipe in the message
     """
     expected = {**base, "data": parse_toml(format_recipe(config).encode())["data"]}
     expected["training"] = {**expected["training"], "start": {"run": parent.run}}
@@ -284,11 +287,10 @@ def flatten(section: Section, name: str) -> dict[str, object]:
 
 
 def _origins(resolved: ResolvedRecipe, tables: Tables) -> dict[str, Any]:
-    """Map the key of each setting to its origin.
+    """Return a dictionary that maps the key of each setting to the origin of its value.
 
-    `load_recipe` received the parent's settings and those of the recipe in the same tables, so
-    `resolved` gives both the origin "recipe". This function changes the origin of the settings that
-    the recipe does not contain to "parent".
+    In `resolved`, the settings of the parent have the origin "recipe", because they were merged
+    into the recipe before it was loaded. This function corrects their origin to "parent".
 
     tables: the tables of the recipe, without the parent's settings
     """

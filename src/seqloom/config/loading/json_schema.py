@@ -7,10 +7,10 @@ this module adapts it to what a TOML file may contain:
   required, and the settings inside it that have no default.
 - TOML has no null. The string "none" switches an optional setting off.
 - A list of one table or one string can be written without brackets.
-- The settings of an extension (`kind = "module:Name"`) are not known here, so all are accepted. The
-  schema does not know registered names of extensions: an editor marks them as unknown kinds.
-- A table with several kinds is checked as a table of its own `kind`, so that a validator reports
-  the wrong key and not only that the table matches no kind.
+- The schema accepts any settings in the table of an extension (`kind = "module:Name"`). It does not
+  contain the registered names of extensions, so an editor marks them as unknown kinds.
+- If a key accepts several kinds of tables, a table is checked only against the schema of its own
+  `kind`. A validator then reports which setting is wrong.
 - `errorMessage` contains the message of the command line. Visual Studio Code and ajv-errors show
   it. Other validators ignore this keyword.
 
@@ -96,7 +96,7 @@ def recipe_schema() -> Schema:
 
 @cache
 def _paths() -> dict[type[Section], list[KeyPath]]:
-    """Return the paths at which a recipe can have each section."""
+    """Return a dictionary that maps each section class to its possible paths in a recipe."""
     paths: dict[type[Section], list[KeyPath]] = {}
     for path, section in all_sections(RunConfig):
         paths.setdefault(section, []).append(path)
@@ -151,10 +151,10 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
 
 
 def _value_message(schema: Schema, spec: FieldSpec) -> Schema:
-    """Return the keyword `errorMessage` with the command line's message about an invalid value.
+    """Return {"errorMessage": the message of the command line about an invalid value}.
 
-    The command line prints the invalid value after this message. The result is empty for settings
-    with limits, because ajv-errors would also show the message for values outside the limits.
+    Returns {} for numbers with limits: editors would show the message also for numbers outside the
+    limits.
     """
     if "enum" in schema:
         return {"errorMessage": must_be(spec.choices)}
@@ -166,7 +166,7 @@ def _value_message(schema: Schema, spec: FieldSpec) -> Schema:
 def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
     """Return the schema of a setting whose value is a table or a list of tables.
 
-    schema: pydantic's schema of the setting, adapted
+    schema: pydantic's schema of the setting, adapted to TOML files
     """
     field = section.model_fields[name]
     spec = field_spec(field)
@@ -183,9 +183,9 @@ def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
 def _choose(table: Schema, otherwise: Schema) -> Schema:
     """Return a schema that checks a table with `table`, and other values with `otherwise`.
 
-    Validators use `if`, `then` and `else`. With `anyOf`, a validator would report only that no part
-    matches. The `anyOf` in the result is there for editors that look for completions only in
-    `anyOf`. Its first part accepts everything, so that it never causes an error.
+    The check uses the keywords `if`, `then` and `else`, because validators report errors in `anyOf`
+    without details. The result also contains an `anyOf`, but only because some editors find
+    completions nowhere else. This `anyOf` accepts every value.
     """
     return {
         **ANYTHING,
@@ -198,11 +198,13 @@ def _choose(table: Schema, otherwise: Schema) -> Schema:
 
 @cache
 def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
-    """Return definitions for the settings whose schema contains `_kinds_schema` several times.
+    """Return the definitions for lists of tables and optional tables that have several kinds.
 
-    These are lists and optional settings. A key of the result is a section and the name of its
-    setting. A value is the name and the schema of the definition. Settings with the same schema
-    share a definition.
+    The schema of such a setting needs the schema of its table more than once. So the schema of the
+    table becomes a definition, and the schema of the setting refers to it.
+
+    Returns a dictionary. Its keys are pairs (section class, name of the setting). Its values are
+    pairs (name of the definition, schema of the table). Equal schemas share one definition.
     """
     names: dict[str, str] = {}
     kinds: dict[tuple[type[Section], str], tuple[str, Schema]] = {}
@@ -217,7 +219,10 @@ def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
 
 
 def _kinds_schema(section: type[Section], name: str) -> Schema:
-    """Return the schema of one table of a setting that accepts several kinds of tables."""
+    """Return the schema of a table that can have several kinds.
+
+    section, name: the setting that holds the table, or a list of such tables
+    """
     field = section.model_fields[name]
     spec = field_spec(field)
     tables = [ref(table.__name__) for table in spec.sections.values()]
@@ -258,10 +263,9 @@ def _kind_value(spec: FieldSpec) -> Schema:
 
 
 def _default_section(field: FieldInfo) -> type[Section] | None:
-    """Return the section class that a table without `kind` has by default.
+    """Return the section class of a table without `kind`: the class of the field's default value.
 
-    Return None if the field has no such default. Then a preset provides the kind, or `kind` is
-    required.
+    Returns None if the default value is not a single section.
     """
     default = field.default
     if isinstance(default, tuple):
@@ -272,10 +276,13 @@ def _default_section(field: FieldInfo) -> type[Section] | None:
 def _without_kind(
     spec: FieldSpec, default: type[Section] | None, paths: Sequence[KeyPath]
 ) -> Schema:
-    """Return the schema of a table without `kind`. A preset may provide its kind.
+    """Return the schema of a table without `kind`.
 
-    If the table is not valid as a table of any kind, the validator reports what is wrong with it as
-    a table of the default kind. Without a default kind, it reports the keys that no kind has.
+    The schema accepts a table that is valid for at least one kind, because a preset may provide the
+    `kind`. For other tables, the validator reports the errors of the default kind. If there is no
+    default kind, it reports the keys that no kind accepts.
+
+    default: the section class of the default kind; None if there is no default kind
     """
     any_kind = {"anyOf": [ref(section.__name__) for section in spec.sections.values()]}
     if default is not None:
@@ -299,7 +306,7 @@ def _with_extension_names(schema: Schema) -> Schema:
 
 
 def _accepts_single_item(field: FieldInfo, schema: Schema) -> bool:
-    """True if the setting is a list that can be written without brackets if it has one item."""
+    """True if the setting is a list, and a list of one item may be written without brackets."""
     is_converted = any(isinstance(each, BeforeValidator) for each in field.metadata)
     return is_converted and isinstance(schema.get("items"), dict)
 

@@ -31,7 +31,10 @@ definition of a misspelt `steps`."""
 
 
 def unknown_key_definitions(keys: Iterable[str]) -> Schema:
-    """Return the definitions to which the results of `reject_unknown_keys` refer.
+    """Return the definitions of rejected keys. Each definition contains an error message.
+
+    There is one definition for the misspellings of each key, and one for all other unknown keys.
+    The schemas from `reject_unknown_keys` refer to these definitions.
 
     keys: the keys of all tables
     """
@@ -40,10 +43,10 @@ def unknown_key_definitions(keys: Iterable[str]) -> Schema:
 
 
 def reject_unknown_keys(keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
-    """Return the keywords that reject the keys which a table does not accept.
+    """Return the part of a table's schema that rejects unknown keys.
 
-    If a rejected key is one edit away from one of `keys`, the message suggests the same key as the
-    command line.
+    If a rejected key is a misspelling of a valid key, the error message suggests the valid key. The
+    command line makes the same suggestions.
 
     keys:  the keys that the table accepts
     paths: the paths at which a recipe can have this table
@@ -68,9 +71,10 @@ def reject_unknown_keys(keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema
 
 
 def _share_edits(word: str, other: str) -> bool:
-    """Return True if some string may be one edit away from both words.
+    """Return True if some string may be a misspelling of both words.
 
-    Return False if so many letters differ that there can be no such string.
+    A misspelling differs from a word by one edit. So the result is False if the two words differ in
+    more than two letters.
     """
     common = (Counter(word) & Counter(other)).total()
     return max(len(word), len(other)) - common <= 2
@@ -83,10 +87,15 @@ def _keys_of_all_tables() -> tuple[str, ...]:
 
 
 def _reject_key_of_other_table(name: str, keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
-    """Return the schema to reject a key of another table that is one edit away from one of `keys`.
+    """Return the schema that rejects a key which is valid only in another table.
 
-    The message of the command line also suggests the other table, so it depends on the path of this
-    table. If the messages for `paths` differ, the schema contains no suggestion.
+    The message is that of the command line. It can depend on the path of this table, because it
+    suggests the other table. If it is not the same for all `paths`, a message without suggestions
+    is used.
+
+    name:  the rejected key, which is one edit away from one of `keys`
+    keys:  the keys that this table accepts
+    paths: the paths at which a recipe can have this table
     """
     messages = {explain_unknown_key(UnknownKey((*path, name), (*keys,))) for path in paths}
     return _reject(messages.pop()) if len(messages) == 1 else ref(UNKNOWN)

@@ -76,8 +76,9 @@ def load_recipe(
     overrides:   settings to change, of the form "training.steps=500"
     name:        name of the recipe in error messages. Default: the path of the file, or "recipe"
                  for a dictionary. Not used for bundled recipes and run folders
-    count_pairs: counts the training pairs of a translation recipe without [model] and preset. The
-                 number determines the preset. If it is None, such a recipe is an error
+    count_pairs: function that counts the training pairs of a recipe. It is called for a translation
+                 recipe without [model] and without preset: the number of pairs determines the
+                 preset. None: such a recipe is an error
 
     Raises NotFoundError if there is no such recipe. Raises ConfigError if the recipe is not valid;
     its message lists all problems.
@@ -102,7 +103,12 @@ class RecipeTables:
 
 
 def read_tables(source: str | Path | Mapping[str, Any], name: str | None = None) -> RecipeTables:
-    """Read the tables of a recipe. The parameters are those of `load_recipe`."""
+    """Read the tables of a recipe.
+
+    source: the path of a TOML file or of a run folder, the name of a bundled recipe, or the tables
+            themselves
+    name:   name of the recipe in error messages. Default: the path of the file, or "recipe"
+    """
     if isinstance(source, Mapping):
         return RecipeTables(dict(source), name or "recipe")
     path = Path(source)
@@ -122,8 +128,8 @@ def read_tables(source: str | Path | Mapping[str, Any], name: str | None = None)
 def load_run_recipe(path: Path, overrides: Sequence[str] = ()) -> ResolvedRecipe:
     """Load the recipe that a run folder stores.
 
-    Settings that did not exist when the run was trained keep the behaviour of that time
-    (`apply_old_behaviour`), so that a run of an earlier version still has the same outputs.
+    If an earlier version of seqloom trained the run, the recipe may lack settings that are newer.
+    These get values with which the model has the same outputs as in the earlier version.
     """
     tables = _parse(_read_bytes(path), str(path))
     return _resolve(apply_old_behaviour(tables), overrides, str(path))

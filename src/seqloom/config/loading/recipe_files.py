@@ -43,8 +43,10 @@ def not_a_recipe(path: Path, data: bytes) -> str | None:
 
 
 def saved_dataset_recipe(folder: Path) -> str | None:
-    """Return what to do with a folder that `save_to_disk` of the package `datasets` wrote, or None
-    if the folder is something else."""
+    """Return a message that says how to train on a dataset which the user gave as a recipe.
+
+    Returns None if `save_to_disk` of the package `datasets` did not write the folder.
+    """
     if not is_saved_dataset(folder):
         return None
     split = folder / "train" if is_saved_dataset(folder / "train") else folder
@@ -69,7 +71,7 @@ def _offer_recipe(name: str, kind_of_corpus: str, path: Path, data: bytes) -> st
 
 
 def _new_recipe(kind_of_corpus: str, path: Path) -> str:
-    """Return the part of the message that recommends `seqloom new`.
+    """Return a part of an error message: the advice to create a recipe with `seqloom new`.
 
     Returns "" if `seqloom new` does not support this kind of corpus.
     """
@@ -87,7 +89,7 @@ def _languages(data: bytes) -> tuple[str, str]:
 
 
 def corpus_kind(path: Path, data: bytes) -> str | None:
-    """Return the kind of corpus that reads this file, or None if the file is not a data file.
+    """Return the kind of corpus in this file, such as "tsv"; None if it is not a data file.
 
     data: the start of the file
     """

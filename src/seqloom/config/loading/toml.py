@@ -81,7 +81,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{key} = {format_value(item)}" for key, item in value.items())
         return "{ " + ", ".join(pairs) + " }" if value else "{}"
-    raise AssertionError(f"no setting holds a {type(value).__name__}")
+    raise AssertionError(f"cannot write a value of type {type(value).__name__} as TOML")
 
 
 def _escape(character: str) -> str:

@@ -203,7 +203,8 @@ class AttentionConfig(Section):
 
 
 class NoAttentionConfig(Section):
-    """No attention: the decoder reads the source only through its initial state and `summary`."""
+    """No attention: the decoder reads the source only through its initial state and, if `summary`
+    is set, through the encoder's last state."""
 
     kind: Literal["none"] = "none"
 

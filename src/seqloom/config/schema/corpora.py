@@ -120,8 +120,8 @@ class CsvConfig(TaggedCorpusConfig):
 class RecordsConfig(TaggedCorpusConfig):
     """Settings shared by all corpora of records with named fields.
 
-    A field may be part of a record "translation": {"de": …, "en": …}. A target may be a list:
-    training uses the first one, scoring accepts all of them.
+    A field may be part of a record "translation": {"de": …, "en": …}. A target may be a list of
+    texts: training uses the first text, scoring accepts all of them.
     """
 
     source: str = "source"
@@ -138,7 +138,7 @@ class RecordsConfig(TaggedCorpusConfig):
 class JsonlConfig(RecordsConfig):
     """One JSON object per line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
 
-    A target may be a list: training uses the first one, scoring accepts all of them.
+    A target may be a list of texts: training uses the first text, scoring accepts all of them.
     """
 
     kind: Literal["jsonl"] = "jsonl"
@@ -334,7 +334,7 @@ class TracksConfig(Section):
     @model_validator(mode="after")
     def _check_recordings_or_scene(self) -> Self:
         if bool(self.recordings) == (self.scene is not None):
-            raise ValueError("give either recordings or a scene")
+            raise ValueError("set exactly one of the two settings recordings and scene")
         return self
 
 

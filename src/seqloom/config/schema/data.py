@@ -49,8 +49,8 @@ class ExpectedFileConfig(Section):
 class ExpectedDataConfig(Section):
     """A public data set that does not come with seqloom: its origin and its files.
 
-    Training and `seqloom doctor` compare the data folder with this list. Files that the data
-    settings of the recipe do not use are not checked.
+    Training and `seqloom doctor` compare the data folder with this list. They check only the files
+    that the recipe uses.
     """
 
     source: str
@@ -138,7 +138,7 @@ class DataConfig(Section):
 
     @property
     def parent_data(self) -> "DataConfig | None":
-        """The data of the parent as a data section of its own. None without a parent."""
+        """The data of the parent, the run that is fine-tuned. None if there is no parent."""
         if self.parent is None:
             return None
         names = type(self.parent).model_fields
@@ -146,7 +146,11 @@ class DataConfig(Section):
 
     @property
     def general_data(self) -> "DataConfig | None":
-        """A data section whose dev split is the general dev set. None if there is no such set."""
+        """A data section whose dev split contains the corpora of `general`.
+
+        If `general` is empty, its dev split contains the dev corpora of the parent. None if there
+        are no such corpora.
+        """
         if self.general:
             return self.model_copy(update={"dev": self.general, "general": (), "replay": None})
         return self.parent_data if self.parent is not None and self.parent.dev else None

@@ -86,7 +86,10 @@ class RunConfig(Section):
 
     @property
     def extensions(self) -> dict[str, ExtensionConfig]:
-        """The parts of the recipe that are defined outside seqloom, by their settings."""
+        """Maps the path of a setting to the extension that it names.
+
+        Extensions are parts of the model, metrics and the like that are written outside seqloom.
+        """
         metrics: dict[str, ExtensionConfig] = {}
         if isinstance(self.task, TranslationConfig | LabelsConfig):
             metrics = {
@@ -105,8 +108,9 @@ class RunConfig(Section):
     def splits_sentences(self) -> bool:
         """True if predictions split a text into sentences by default.
 
-        Training replaces "auto" by true or false. If the recipe still has the value "auto", for
-        example in a run of an earlier version, this is True for translation with words or subwords.
+        This is the setting text.split_sentences. If its value is still "auto", for example in a
+        run of an earlier version, this is True if the source tokens are words or subwords. It is
+        always False for tasks other than translation.
         """
         if not isinstance(self.task, TranslationConfig):
             return False

@@ -87,8 +87,11 @@ def training_tags(data: DataConfig) -> tuple[str, ...]:
 
 
 def tag_display_name(tag: str) -> str:
-    """Return the name by which users select a tag: the language of a language tag (<2de> -> de, and
-    in imported models >>de<< -> de and __de__ -> de), otherwise the tag itself."""
+    """Return the name by which users select a tag.
+
+    For the tag of a language, this is the language: "de" for the tags <2de>, >>de<< and __de__ (the
+    last two occur in imported models). For other tags, it is the tag itself.
+    """
     language = tag.removeprefix("<2").removesuffix(">")
     if language and tag == language_tag(language):
         return language
@@ -97,7 +100,7 @@ def tag_display_name(tag: str) -> str:
 
 
 def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
-    """Return error messages about the tags, the language pairs and the temperature of this data.
+    """Return error messages about tags, language pairs and the setting data.temperature.
 
     declared: the tags that the setting text.tags lists
     """
@@ -131,9 +134,10 @@ def _splits(data: DataConfig) -> Iterator[tuple[str, Sequence[SplitConfig]]]:
 
 
 def _untagged_problems(data: DataConfig) -> Iterator[str]:
-    """Yield a problem for each corpus without a tag. Called only if a training corpus has a tag.
+    """Yield an error message for each corpus without a tag.
 
-    For an example without a tag, the model would not know which kind of output to produce.
+    Called only if some training corpus has a tag. The model then needs the tag of each example to
+    know which kind of output to produce.
     """
     for split, tables in _splits(data):
         for index, table in enumerate(tables):
@@ -168,10 +172,10 @@ def _training_pairs(data: DataConfig) -> list[str]:
 
 
 def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
-    """Yield a problem for each source language in dev or test that no training pair contains.
+    """Yield an error message for each source language of dev or test that is not in training.
 
-    A pair of languages in dev or test does not have to occur in training: a model can translate
-    between two languages that training combines only with other languages.
+    The language pair itself need not occur in training: after training on de-en and en-fr, a model
+    can translate de-fr.
     """
     languages = {language for pair in _training_pairs(data) for language in pair.split("-")}
     for split, tables in (("dev", data.dev), ("test", data.test)):
@@ -187,11 +191,11 @@ def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
 
 
 def _hold_out_problems(data: DataConfig) -> Iterator[str]:
-    """Yield a problem if a split is held out of language pairs that are trained in both directions.
+    """Yield an error message if dev or test is held out of data trained in both directions.
 
-    The source text decides whether a pair of sentences is held out. For the reverse language pair,
-    the other sentence is the source. So training could use a pair of sentences in one direction
-    although it is held out in the other direction.
+    Only the source sentence decides whether a pair of sentences is held out. In the other
+    direction, the other sentence is the source. So a pair that is held out in de-en could be a
+    training pair in en-de.
     """
     pairs = _training_pairs(data)
     reversed_pairs = {"-".join(reversed(pair.split("-"))) for pair in pairs}

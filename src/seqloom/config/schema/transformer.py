@@ -137,7 +137,7 @@ class TransformerDecoderConfig(TransformerLayersConfig):
     def _check_start(self) -> Self:
         if self.start != "learned" and not isinstance(self.embedding, LearnedEmbeddingConfig):
             raise ValueError(
-                f"start: '{self.start}' replaces a learned embedding, but embedding.kind is "
+                f"start = '{self.start}' requires a learned embedding, but embedding.kind is "
                 f"'{self.embedding.kind}'; use start = 'learned'"
             )
         if self.copying and not self.special_outputs:
