@@ -1,5 +1,7 @@
 """Temperature sampling over the groups of a training split (Arivazhagan et al. 2019).
 
+A group is, for example, all examples of a language pair.
+
 In each epoch, the number of examples drawn from a group of n examples is proportional to
 n^(1/temperature).
 
@@ -45,8 +47,12 @@ class DataGroup:
 
 
 def groups_of(report: CorpusReport) -> list[DataGroup]:
-    """Return the groups of the split that the report describes, in order of first appearance. A
-    split without named groups is a single group."""
+    """Return the groups of a split, such as its language pairs, in order of first appearance.
+
+    A split without named groups is a single group.
+
+    report: the report of the split
+    """
     ranges: dict[str, list[tuple[int, int]]] = {}
     start = 0
     for name, kept in report.parts or [("", report.kept)]:
@@ -73,9 +79,9 @@ def group_shares(
 ) -> list[GroupShare]:
     """Compute how many examples an epoch draws from each group.
 
-    Without replayed examples, an epoch has as many draws as the split has examples. Each group gets
-    at least one draw, which can make the epoch slightly longer. The draws of replayed examples are
-    added to these draws.
+    An epoch has as many draws as the split has examples. Each group gets at least one draw, which
+    can make the epoch slightly longer. In fine-tuning, draws of replayed examples can be added:
+    training examples of the run that fine-tuning starts from.
 
     replay_share: share of the replayed examples in an epoch; None if nothing is replayed
     """

@@ -36,7 +36,7 @@ class TokenGrid:
         self.starts = rows * shape[1] + columns  # indices into the flattened (B, T) tensor
 
     def place(self, texts: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-        """Return `Padded` token ids (B, T) with each text at its row and column.
+        """Return token ids (B, T) with each text at its row and column, and the length of each row.
 
         Each text gets one more token: either `first` at its start or `last` at its end.
         """
@@ -51,7 +51,7 @@ class TokenGrid:
         return Padded(self._reshape(flat), torch.from_numpy(row_lengths.astype(np.int64)))
 
     def pairs_and_positions(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return two (B, T) tensors, from which a `Packing` is built.
+        """Return two (B, T) tensors, with which a model can tell apart the pairs of a row.
 
         The first tensor holds, for each token, the number of its pair. Pairs are counted from 1 in
         each row. Padding has the number 0.
@@ -194,9 +194,9 @@ def fill_rows(
     """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
     Rows are filled one after the other. A row takes the longest remaining pair that fits, until no
-    pair fits. The length of a pair is that of its longer side. Among pairs of equal length, the row
-    prefers pairs with a longer target if it has more free tokens for targets than for sources, and
-    other pairs otherwise. The first rows contain the longest pairs, so the caller has to shuffle
+    pair fits. The length of a pair is the length of its source or its target, whichever is longer.
+    If several pairs have this length, the row takes one that leaves the free space for sources and
+    for targets more equal. The first rows contain the longest pairs, so the caller has to shuffle
     the rows.
 
     pairs:            (N,) indices of the pairs

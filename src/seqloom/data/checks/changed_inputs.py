@@ -30,7 +30,7 @@ def changed_inputs(data: DataConfig) -> list[str]:
 
 
 def remember_inputs(data: DataConfig) -> None:
-    """Record the contents of the text files, after they have been prepared."""
+    """Record the digests of the text files. Call this function after preparing the files."""
     now = _digests(data)
     if now and _recorded(now) != now:
         record = _record(now)

@@ -50,7 +50,8 @@ class PieceCounts:
 
 @dataclass(frozen=True)
 class VocabularyFit:
-    """How one side of the new data is tokenised, compared with the parent's data.
+    """Token counts of the sources or the targets, in the new data and in the parent's data. The
+    parent is the run that fine-tuning starts from.
 
     new:    counts in the new data
     parent: counts in the parent's data; None if this data is not known or cannot be read
@@ -101,7 +102,8 @@ def _count(
 
 
 def fit_warnings(fits: Sequence[VocabularyFit]) -> Iterator[Finding]:
-    """Yield a warning for each side that the vocabulary of the parent does not fit."""
+    """Yield a warning for the sources, the targets or both if the vocabulary of the parent (the
+    run that fine-tuning starts from) does not fit them."""
     for fit in fits:
         if fit.new.unknown_share > MAX_UNKNOWN:
             yield Finding(

@@ -57,9 +57,11 @@ def build_text_corpus(
     training_shards: Sequence[Path],
     progress: ProgressCallback,
 ) -> None:
-    """Write all shards of a corpus that are missing in `folder`, then join them.
+    """Write all shards of a corpus that are missing in `folder`. Then write the files that
+    describe the whole corpus.
 
-    training_shards: see `split_sources`
+    training_shards: the shards of the training split, which contain the examples held out for dev
+                     and test. Empty if the training split has not been prepared
     """
     _keep_shards_of_this_plan(folder)
     _remove_damaged_shards(folder, progress)
