@@ -66,7 +66,7 @@ class ShardJob:
     job can have neither. Then its examples are passed separately.
 
     index:     index of the shard among all shards of the split
-    source:    index of the corpus within the split
+    source:    index of the corpus, in the order in which the corpora of the split are read
     assigns:   True if some examples can be held out for dev and test
     corpus:    the corpus of `parts`
     parts:     the parts of files that contain the examples

@@ -32,7 +32,7 @@ BLOCK_EXAMPLES = 1_000
 class ShardReport:
     """Counts of the examples and tokens of one shard, and its invalid lines.
 
-    source:  index of the corpus within the split
+    source:  index of the corpus, in the order in which the corpora of the split are read
     report:  numbers of examples and tokens of the split. Invalid lines are not included
     records: number of examples and invalid lines that were read, including held-out examples
     invalid: the lines that cannot be used

@@ -17,9 +17,8 @@ def read_parallel(
     """Yield an example or an `InvalidLine` for each line. Files that belong together must have the
     same number of lines.
 
-    `first_line` and `last_line` are line numbers that continue from one source file to the next.
-    Lines outside this range are read but not yielded, so that files with different numbers of lines
-    are always detected.
+    Only lines from `config.first_line` to `config.last_line` are yielded. The lines are counted
+    through all source files. The other lines are read too, to check the number of lines.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
