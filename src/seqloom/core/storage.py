@@ -239,7 +239,7 @@ def _remove_temporary(path: Path) -> None:
 
 
 def _restore_or_remove(retired: Path, path: Path) -> None:
-    """Clean up after the old folder of `path` was renamed to `retired`.
+    """Clean up after the old folder at `path` was renamed to `retired`.
 
     Remove `retired` if a new folder exists at `path`. Otherwise rename `retired` back to `path`.
     """

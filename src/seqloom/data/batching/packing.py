@@ -100,7 +100,9 @@ def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int
 
 
 def _percentile_95(chunks: Iterator[IntArray]) -> float:
-    """Return what np.percentile(sizes, 95) returns, in constant memory.
+    """Return the 95th percentile of sizes, computed in constant memory.
+
+    The result equals that of np.percentile.
 
     chunks: the sizes, which are positive integers, in several arrays
     """
@@ -257,8 +259,8 @@ class _PairPositions:
 def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairPositions:
     """Assign pairs to rows in order, starting a new row whenever a pair does not fit.
 
-    No other assignment that keeps the order of the pairs needs fewer rows. So this function never
-    needs more rows for a batch than `fill_rows` did when the batch was planned.
+    If the order of the pairs is kept, fewer rows are not possible. So this function never needs
+    more rows for a batch than the plan of the batch.
     """
     row = source_end = target_end = 0
     positions: list[tuple[int, int, int]] = []

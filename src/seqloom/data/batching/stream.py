@@ -53,7 +53,8 @@ epochs."""
 class ShardPlan:
     """The batches of one shard.
 
-    corpus:  the dataset as used in the epoch of the shard (see `Dataset.for_epoch`)
+    corpus:  the dataset for the epoch of the shard. Epochs can differ, for example in the subword
+             segmentation
     batches: for each batch, the indices of its examples in `corpus`
     """
 

@@ -84,7 +84,10 @@ def measure_fit(data: DataConfig, tokenizers: Tokenizers) -> list[VocabularyFit]
 def _count(
     data: DataConfig, split: Split, tokenizers: Tokenizers
 ) -> dict[Side, PieceCounts] | None:
-    """Return the counts of each side of a split; None if the data cannot be read."""
+    """Return the token counts of the sources and of the targets of a split.
+
+    Return None if the data cannot be read.
+    """
     counts: dict[Side, PieceCounts] = {}
     if tokenizers.source is not None:
         counts["source"] = PieceCounts()

@@ -45,7 +45,7 @@ class SplitSource:
 
     corpus:  the corpus; None if the examples of all corpora of the split are read together
     read:    reads all examples and invalid lines
-    parts:   the parts of the files of the corpus, one for each shard; None if they are not cut
+    parts:   the parts of the files of the corpus, one for each shard; None if the files are not cut
     lines:   number of lines of all parts
     assigns: True if `read` and the parts also contain the examples held out for dev and test.
              `write_shard` then assigns each example to its split

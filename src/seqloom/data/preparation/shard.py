@@ -33,7 +33,7 @@ class ShardReport:
     """Counts of the examples and tokens of one shard, and its invalid lines.
 
     source:  index of the corpus, in the order in which the corpora of the split are read
-    report:  numbers of examples and tokens of the split. Invalid lines are not included
+    report:  numbers of examples and tokens, without held-out examples and invalid lines
     records: number of examples and invalid lines that were read, including held-out examples
     invalid: the lines that cannot be used
     """

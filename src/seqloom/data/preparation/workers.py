@@ -88,7 +88,7 @@ def run_in_processes(
 def can_use_processes(settings: object) -> bool:
     """Return True if worker processes can be used with these settings.
 
-    Return False on Windows, where standard input cannot serve as a `Connection`. Return False if
+    Return False on Windows, where workers cannot read jobs from standard input. Return False if
     `settings` cannot be pickled, for example because of a class that is defined outside seqloom.
     """
     if os.name == "nt":

@@ -80,8 +80,8 @@ def _check_matches(
 ) -> None:
     """Raise a DataError if * stands for different texts in the names of files that belong together.
 
-    For example, *.de matches a.de and b.de, and *.en matches a.en and c.en. Does nothing unless
-    both settings are a single pattern whose only special character is one *.
+    For example, if *.de matches a.de and b.de, but *.en matches a.en and c.en, then b.de and c.en
+    would form a pair. Patterns with other special characters than one * are not checked.
     """
     for path, partner in zip(source[1], other[1], strict=True):
         texts = [_matched_text(source[0], path), _matched_text(other[0], partner)]

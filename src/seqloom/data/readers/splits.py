@@ -366,8 +366,11 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
 def with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
-    """Yield the corpora of a split, but at most one hold-out. If there are several hold-outs, yield
-    only the largest. It contains the examples of the others."""
+    """Yield the corpora of a split, but at most one hold-out.
+
+    A hold-out is a part of the training data that is used as dev or test data. If there are several
+    hold-outs, only the largest is yielded, because it contains the examples of the others.
+    """
     hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
     yielded = False

@@ -51,7 +51,7 @@ def generate(
             misses += 1
             if misses > MAX_MISSES:
                 raise DataError(
-                    f"{name}: {misses:,} candidates in a row were too short or not in the {split} "
+                    f"{name}: {misses:,} generated examples in a row cannot be used in the {split} "
                     f"split; {remedy}"
                 )
             continue
