@@ -93,8 +93,8 @@ def make_folder(path: Path) -> None:
 def temporary_path(path: Path, prefix: str = TEMPORARY_PREFIX) -> Path:
     """Return a path beside `path` that only this process uses.
 
-    The name contains the process id, and the name of the machine, because several machines can
-    share a file system.
+    The name contains the process id. It also contains the name of the machine, because several
+    machines can share a file system.
     """
     return path.with_name(f"{prefix}{path.name}-{os.getpid()}@{MACHINE}")
 
@@ -362,9 +362,10 @@ def remove_leftovers_of_ended_processes(path: Path) -> None:
 
 
 def _leftovers_beside(path: Path) -> list[tuple[Path, re.Match[str]]]:
-    """Return the temporary versions of a file or folder that are beside it.
+    """Return (path, match) for each temporary version of a file or folder.
 
-    Each comes with a match: the process (group 1) and the machine (group 2) that created it.
+    Group 1 of the match is the id of the process that created the temporary version. Group 2 is the
+    machine of this process.
     """
     name = f"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}"
     leftovers = []

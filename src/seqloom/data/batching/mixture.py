@@ -80,8 +80,8 @@ def group_shares(
     """Compute how many examples an epoch draws from each group.
 
     An epoch has as many draws as the split has examples. Each group gets at least one draw, which
-    can make the epoch slightly longer. In fine-tuning, draws of replayed examples can be added:
-    training examples of the run that fine-tuning starts from.
+    can make the epoch slightly longer. In fine-tuning, an epoch can also draw replayed
+    examples. These are training examples of the run that fine-tuning starts from.
 
     replay_share: share of the replayed examples in an epoch; None if nothing is replayed
     """

@@ -260,7 +260,7 @@ def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairP
     """Assign pairs to rows in order, starting a new row whenever a pair does not fit.
 
     If the order of the pairs is kept, fewer rows are not possible. So this function never needs
-    more rows for a batch than the plan of the batch.
+    more rows for a batch than were planned.
     """
     row = source_end = target_end = 0
     positions: list[tuple[int, int, int]] = []

@@ -118,7 +118,7 @@ def _is_joined(before: str, joiner: str, after: str) -> bool:
 
     Some scripts, such as Arabic, and some emoji need these invisible characters.
 
-    before, after: the characters before and after it; "" at the start or end of the text
+    before, after: the characters before and after the joiner; "" at the start or end of the text
     joiner:        ZWJ (joiner) or ZWNJ (non-joiner)
     """
     if _JOINING.match(before):

@@ -105,8 +105,8 @@ def _count(
 
 
 def fit_warnings(fits: Sequence[VocabularyFit]) -> Iterator[Finding]:
-    """Yield a warning for the sources, the targets or both if the vocabulary of the parent (the
-    run that fine-tuning starts from) does not fit them."""
+    """Yield a warning if the vocabulary of the parent does not fit the sources, and a warning if
+    it does not fit the targets. The parent is the run that fine-tuning starts from."""
     for fit in fits:
         if fit.new.unknown_share > MAX_UNKNOWN:
             yield Finding(

@@ -124,10 +124,10 @@ def _build_error(folder: Path, error: OSError | StorageError) -> StorageError:
 
 
 def _reuse_intact_files(folder: Path, building: Path, changed: Sequence[str]) -> None:
-    """Rename `folder` to `building`, then remove what cannot be reused.
+    """Rename `folder` to `building`. Do nothing if `folder` does not exist.
 
-    These are changed files, whole subfolders that contain a changed file, the manifest, and the
-    file of modification times. Do nothing if `folder` does not exist.
+    Then remove the changed files, all subfolders that contain a changed file, the manifest, and the
+    file of modification times.
     """
     if not folder.exists():
         return

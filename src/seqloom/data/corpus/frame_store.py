@@ -134,7 +134,10 @@ class FrameWriter:
         (folder / VALUES_FILE).touch()
 
     def append(self, text: str, where: str) -> int:
-        """Append a sequence. Return its number of frames."""
+        """Append a sequence of frames, given as text. Return the number of frames.
+
+        where: location of the sequence (file:line), for error messages
+        """
         try:
             frames = self._scale.encode(text)
         except DataError as error:

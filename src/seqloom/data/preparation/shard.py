@@ -197,8 +197,8 @@ class _Shard:
 def count_pair(report: CorpusReport, lengths: PairLengths, request: CorpusRequest) -> str | None:
     """Return the reason to drop a pair, or None. Only pairs of the training split are dropped.
 
-    The function also adds the pair to the counts of empty and of dropped pairs in `report`, if it
-    is empty or dropped.
+    If one side of the pair is empty, or the pair is dropped, the function also counts this in
+    `report`.
     """
     if empty := empty_side(lengths):
         report.empty[empty] = report.empty.get(empty, 0) + 1

@@ -41,7 +41,10 @@ def format_frames(frames: Sequence[Sequence[float]]) -> str:
 
 
 def parse_frames(text: str) -> Numbers:
-    """Read frames from text: (S, D). Raise a DataError that names the first wrong frame."""
+    """Read S frames of D numbers from text: (S, D).
+
+    If a frame is not valid, raise a DataError that names the first such frame.
+    """
     rows: list[list[float]] = []
     for position, frame in enumerate(text.split(), start=1):
         try:

@@ -128,8 +128,8 @@ def read_split(
 
 
 def refuse_missing_replay(parent: DataConfig) -> None:
-    """Raise a NotFoundError if files that fine-tuning needs for data.replay are missing: the
-    training data of the parent (the run that fine-tuning starts from).
+    """Raise a NotFoundError if training files of the parent are missing. The parent is the run
+    that fine-tuning starts from. The setting data.replay needs its training data.
 
     parent: the data settings of the parent
     """
@@ -257,8 +257,8 @@ def _read_parts(
 
 
 def no_imported_data(table: str) -> DataError:
-    """Return the error to raise if data is needed that an imported model does not have: an import
-    contains no training data.
+    """Return the error to raise if the training data of an imported model is needed. seqloom does
+    not know this data.
 
     table: the table of the recipe that should describe the data, such as "data.train"
     """

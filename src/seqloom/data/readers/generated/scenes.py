@@ -141,7 +141,7 @@ def _inside(shape: SceneShape, across: np.ndarray, down: np.ndarray) -> np.ndarr
 def parse_scene(name: str) -> list[SceneShape]:
     """Read the shapes from the name of an image.
 
-    Raise a DataError that lists every shape that cannot be drawn.
+    If shapes cannot be drawn, raise a DataError that lists them.
     """
     shapes, problems = [], []
     for text in name.removeprefix(SCENE_PREFIX).split(";"):
