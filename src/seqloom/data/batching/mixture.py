@@ -27,8 +27,8 @@ from seqloom.data.example import REPLAY_GROUP
 class DataGroup:
     """A group of examples in a split, such as a language pair.
 
-    ranges: (first index, last index + 1) of each sequence of consecutive examples of the split that
-            belong to the group
+    ranges: the examples of the group as ranges of indices in the split. A range is (first index,
+            last index + 1)
     """
 
     name: str
@@ -63,7 +63,7 @@ def groups_of(report: CorpusReport) -> list[DataGroup]:
 
 @dataclass(frozen=True)
 class GroupShare:
-    """A group's share of an epoch.
+    """How many examples of a group, such as a language pair, are drawn in an epoch.
 
     examples: number of examples in the group
     drawn:    number of draws per epoch, repetitions included

@@ -150,8 +150,8 @@ MIN_GREEK_WORD = 3
 def mixed_script_words(text: str) -> Iterator[str]:
     """Yield the words that mix Latin letters with Greek or Cyrillic letters that look alike.
 
-    A word is mixed if all its letters of one script look like letters of the other script, as the
-    Cyrillic "А" in "Аpple". Words such as "kΩ" and "TGFβ" are not mixed.
+    An example is "Аpple" with a Cyrillic "А". Words such as "kΩ" and "TGFβ" are not yielded,
+    because "Ω" and "β" do not look like Latin letters.
     """
     if not _CHANGE_OF_SCRIPT.search(text):
         return

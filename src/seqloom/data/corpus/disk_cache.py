@@ -124,10 +124,10 @@ def _build_error(folder: Path, error: OSError | StorageError) -> StorageError:
 
 
 def _reuse_intact_files(folder: Path, building: Path, changed: Sequence[str]) -> None:
-    """Rename `folder` to `building`. Do nothing if `folder` does not exist.
+    """Rename `folder` to `building`. Then remove its files that cannot be reused.
 
-    Then remove the changed files, all subfolders that contain a changed file, the manifest, and the
-    file of modification times.
+    The removed files are the changed files, all files in the same subfolders, the manifest, and the
+    file of modification times. If `folder` does not exist, do nothing.
     """
     if not folder.exists():
         return

@@ -1,7 +1,7 @@
 """Shard jobs: which examples each shard of a corpus contains.
 
-Uncompressed text files are cut into parts, and the worker of a shard reads its part. The examples of
-other corpora are read by the calling process, which passes them to workers in temporary files.
+Uncompressed text files are cut into parts, and the worker of a shard reads its part. The calling
+process reads the examples of other corpora and passes them to workers in temporary files.
 """
 
 from collections.abc import Callable, Iterator, Sequence

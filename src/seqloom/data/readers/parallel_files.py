@@ -37,7 +37,8 @@ def read_parallel(
 def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | InvalidLine]:
     """Yield an example or an `InvalidLine` for each line.
 
-    parts: parts with the same lines of the source file, the target file and the reference files
+    parts: one part each of the source file, the target file and the reference files. All parts
+           contain the same lines
     """
     rows = zip(*map(read_lines_or_problems, parts), strict=True)
     for number, row in enumerate(rows, start=parts[0].first_line):
@@ -95,7 +96,7 @@ def _check_matches(
 def _matched_text(names: FileNames, path: Path) -> str | None:
     """Return the text that the * of a pattern stands for in a path.
 
-    Return None if `names` is not a single pattern whose only special character is one *.
+    Return None if `names` is not a single pattern, or has other special characters than one *.
     """
     if not isinstance(names, str) or names.count("*") != 1 or re.search(r"[?\[]", names):
         return None

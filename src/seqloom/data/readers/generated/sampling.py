@@ -1,7 +1,7 @@
 """Assigns generated examples to splits, and draws random numbers for generators.
 
-All draws come from `random.Random` with a string as seed. They are the same in every process, on
-every machine and with every version of numpy.
+The random numbers come from `random.Random` with a string as seed. So they are the same in every
+process, on every machine and with every version of numpy.
 """
 
 import hashlib
