@@ -32,7 +32,7 @@ IMPORTABLE = ("marian", "m2m_100")
 
 @dataclass(frozen=True)
 class FileKind:
-    """What a file or folder is.
+    """The kind of a file or folder.
 
     name:   for example "a Word document"
     advice: what to do with it, for example "save it as plain text in UTF-8"

@@ -11,12 +11,12 @@ from seqloom.core.storage import make_folder, storage_errors
 
 
 def _ignore_waiting() -> None:
-    """The default of `on_wait`. It does nothing."""
+    """Do nothing. This is the default of the argument `on_wait` of `wait_for_lock`."""
 
 
 @contextmanager
 def wait_for_lock(path: Path, on_wait: Callable[[], None] = _ignore_waiting) -> Iterator[None]:
-    """Hold the lock file `path` during the block. Wait while another process holds it.
+    """Hold the lock file `path` during the `with` block. First wait while another process holds it.
 
     Raises OSError if the file cannot be written. The file stays after the block.
 
@@ -37,7 +37,7 @@ def wait_for_lock(path: Path, on_wait: Callable[[], None] = _ignore_waiting) -> 
 
 @contextmanager
 def lock_or_fail(path: Path, problem: str) -> Iterator[None]:
-    """Hold the lock file `path` during the block, and remove the file afterwards.
+    """Hold the lock file `path` during the `with` block, and remove the file afterwards.
 
     problem: message of the StorageError that is raised if another process holds the lock
     """

@@ -11,8 +11,9 @@ def available_processors() -> int:
     """Return the number of processors that this process may use, at least 1.
 
     This is the number of processors of the machine, limited by the CPU affinity of the process and
-    by the CPU quota of its control groups. A fractional quota is rounded down. With more threads
-    than the quota allows, the system would stop all threads whenever the quota is used up.
+    by the CPU quota of its control groups. A fractional quota is rounded down. If a process runs
+    more threads than its quota allows, the operating system pauses all of them whenever the quota
+    is used up.
     """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
@@ -42,7 +43,7 @@ def _quotas() -> list[float]:
 
 
 def _with_parents(root: Path, name: str) -> list[Path]:
-    """Return the folder of a control group and those of its parents: each can have a quota."""
+    """Return the folder of a control group and the folders of its parent groups."""
     folder = root / name.lstrip("/")
     return [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
 
@@ -65,7 +66,12 @@ def _read_words(path: Path) -> list[str]:
 
 
 def _ratio(*words: str) -> float | None:
-    """Return quota / period, both in microseconds. None if there is no quota ("max" or "-1")."""
+    """Return quota / period: the CPU quota as a number of processors.
+
+    Return None if there is no quota, which Linux writes as "max" or "-1".
+
+    words: the quota and the period, in microseconds
+    """
     if len(words) != 2 or not all(word.isdigit() for word in words) or int(words[1]) == 0:
         return None
     return int(words[0]) / int(words[1])

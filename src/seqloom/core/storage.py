@@ -23,11 +23,11 @@ from seqloom.core.errors import NotFoundError, StorageError
 MANIFEST = "manifest.json"
 TEMPORARY_PREFIX = ".tmp-"
 RETIRED = f"{TEMPORARY_PREFIX}old-"
+"""Prefix of the temporary name that an old folder has while a new folder replaces it."""
 MACHINE = re.sub("[^A-Za-z0-9]", "", platform.node())
 OWNER = re.compile("([0-9]+)(?:@([A-Za-z0-9]*))?")
 """Matches the end of a temporary name: the process that created it, and its machine. Names from
 earlier versions have no machine."""
-"""Prefix of the temporary name that an old folder has while a new folder replaces it."""
 SCHEMA = 1
 """Version of the format of run folders and of all other folders with a manifest. Increase it when
 older versions of seqloom cannot read the new format. A manifest without a version has the version
@@ -48,7 +48,7 @@ def sha256(path: Path, size: int | None = None) -> str:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Convert an OSError inside the block to a StorageError that names the path and a remedy."""
+    """Convert an OSError in the `with` block to a StorageError that names the path and a remedy."""
     try:
         yield
     except OSError as error:
@@ -93,7 +93,8 @@ def make_folder(path: Path) -> None:
 def temporary_path(path: Path, prefix: str = TEMPORARY_PREFIX) -> Path:
     """Return a path beside `path` that only this process uses.
 
-    The name contains the process and the machine, because several machines can share a file system.
+    The name contains the process id. It also contains the name of the machine, because several
+    machines can share a file system.
     """
     return path.with_name(f"{prefix}{path.name}-{os.getpid()}@{MACHINE}")
 
@@ -155,9 +156,10 @@ def _serialise_manifest(content: dict[str, Any]) -> bytes:
 def write_manifest(
     folder: Path, listed: Mapping[str, dict[str, Any]] | None = None, **facts: Any
 ) -> None:
-    """Write the manifest of a folder: the size and digest of every file, and `facts`.
+    """Write the manifest of a folder: the size and digest of every file.
 
     listed: manifest entries of files whose digests are already known. These files are not read
+    facts:  further entries of the manifest
     """
     files = dict(listed or {})
     for path in sorted(folder.rglob("*")):
@@ -237,7 +239,7 @@ def _remove_temporary(path: Path) -> None:
 
 
 def _restore_or_remove(retired: Path, path: Path) -> None:
-    """Clean up after the old folder of `path` was renamed to `retired`.
+    """Clean up after the old folder at `path` was renamed to `retired`.
 
     Remove `retired` if a new folder exists at `path`. Otherwise rename `retired` back to `path`.
     """
@@ -249,10 +251,9 @@ def _restore_or_remove(retired: Path, path: Path) -> None:
 
 
 def read_format(folder: Path) -> int:
-    """Return the format version of a folder.
+    """Return the format version of a folder. If the manifest cannot be read, return 1.
 
-    Raises a StorageError if a newer version of seqloom wrote the folder. Nothing else is checked:
-    the version is 1 for a folder without a readable manifest.
+    Raises a StorageError if a newer version of seqloom wrote the folder.
     """
     path = folder / MANIFEST
     try:
@@ -290,7 +291,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         valid = False
     if not valid:
-        raise StorageError(f"{path}: is damaged, or was written by another version of seqloom")
+        raise StorageError(
+            f"{path}: is damaged, or was written by another version of seqloom; restore the folder "
+            "from a copy, or create it again"
+        )
     return content
 
 
@@ -358,7 +362,11 @@ def remove_leftovers_of_ended_processes(path: Path) -> None:
 
 
 def _leftovers_beside(path: Path) -> list[tuple[Path, re.Match[str]]]:
-    """Return the temporary versions of a file or folder, each with its match of `OWNER`."""
+    """Return (path, match) for each temporary version of a file or folder.
+
+    Group 1 of the match is the id of the process that created the temporary version. Group 2 is the
+    machine of this process.
+    """
     name = f"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}"
     leftovers = []
     for each in path.parent.glob(f"{TEMPORARY_PREFIX}*"):

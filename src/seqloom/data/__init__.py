@@ -1,7 +1,9 @@
 """Data loading: from files to examples to batches.
 
+The packages, what they convert to what, and their main functions and classes:
+
     readers      data files -> Example       read_split
-    preparation  Example -> shards           CorpusRequest; worker processes
+    preparation  Example -> shards           CorpusRequest
     corpus       shards -> Dataset           build_corpus, SeriesDataset, LongTextDataset
     batching     Dataset -> Batch            BatchStream with a BatchLayout
     checks       statistics and warnings     examine

@@ -21,13 +21,12 @@ class Example:
     target:     the output text to train on
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages
-    group:      the name of the corpus or, without a name, its tag, for scores by group. A corpus
-                with neither has the group "" if no corpus of the split has a name or a tag,
-                otherwise the name of its table in the recipe, such as "data.train[1]"
+    group:      the group for which scores are computed. It is the name of the corpus, else its tag,
+                else its table in the recipe, such as "data.train[1]". It is "" if no corpus of the
+                split has a name or a tag.
     tag:        the tag at the start of the source; "" if there is none
-    corpus:     identifies the corpus of the example, for data.temperature. It equals `group`. If
-                `group` is "", it is the table of the corpus in the recipe; "" if the split has only
-                one corpus
+    corpus:     the group for temperature sampling. It equals `group`. If `group` is "" and the
+                split has several corpora, it is the table of the corpus in the recipe.
     """
 
     source: str
@@ -45,7 +44,7 @@ class InvalidLine:
 
     where:   file:line
     problem: what is wrong with the line
-    advice:  what to do; the same for similar lines. Default: empty
+    advice:  what to do. Lines with similar problems have the same advice. Default: empty
     """
 
     where: str

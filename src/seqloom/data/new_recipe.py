@@ -74,7 +74,10 @@ def new_recipe(files: Sequence[Path], source: str | None, target: str | None) ->
 def detect_corpus(
     files: Sequence[Path], source: str | None, target: str | None
 ) -> Mapping[str, Any]:
-    """Return the table of the corpus that reads these files."""
+    """Detect the format of data files. Return the recipe table of a corpus that reads them.
+
+    source, target: the languages, or the keys (JSONL) or columns (CSV) of source and target
+    """
     if len(files) not in (1, 2):
         raise ConfigError(
             f"{len(files)} files given. Give one file of pairs, or two files: sources and targets."
@@ -139,10 +142,14 @@ def _text_keys(path: Path, lines: Sequence[str]) -> list[str]:
 def _choose_names(
     path: Path, what: str, names: Sequence[str], source: str | None, target: str | None
 ) -> tuple[str, str]:
-    """Return the names of source and target.
+    """Return the names of the source and the target column (CSV) or key (JSONL).
 
-    These are the given names if the file has them, else names of COMMON_NAMES, else the names of
-    the file if it has exactly two. `what` is "columns" or "keys".
+    The function tries, in this order: the given names, common pairs of names, and all names of the
+    file if there are exactly two.
+
+    what:           "columns" or "keys", for the error message
+    names:          all columns or keys of the file
+    source, target: the given names
     """
     given = [] if source is None or target is None else [(source, target)]
     for pair in (*given, *COMMON_NAMES):

@@ -3,7 +3,7 @@
 The decoder inputs are START and the target text. The targets are the target text and END. So each
 token of the text is one position later in the inputs than in the targets.
 
-PackedLayout and BucketLayout do not use this module. They add START and END with `TokenGrid.place`.
+The layouts PackedLayout and BucketLayout do not use this module: `TokenGrid` builds their batches.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Temperature sampling over the groups of a training split (Arivazhagan et al. 2019).
 
+A group is, for example, all examples of a language pair.
+
 In each epoch, the number of examples drawn from a group of n examples is proportional to
 n^(1/temperature).
 
@@ -25,8 +27,8 @@ from seqloom.data.example import REPLAY_GROUP
 class DataGroup:
     """A group of examples in a split, such as a language pair.
 
-    ranges: (first index, last index + 1) of each sequence of consecutive examples of the split that
-            belong to the group
+    ranges: the examples of the group as ranges of indices in the split. A range is (first index,
+            last index + 1)
     """
 
     name: str
@@ -45,8 +47,12 @@ class DataGroup:
 
 
 def groups_of(report: CorpusReport) -> list[DataGroup]:
-    """Return the groups of the split that the report describes, in order of first appearance. A
-    split without named groups is a single group."""
+    """Return the groups of a split, such as its language pairs, in order of first appearance.
+
+    A split without named groups is a single group.
+
+    report: the report of the split
+    """
     ranges: dict[str, list[tuple[int, int]]] = {}
     start = 0
     for name, kept in report.parts or [("", report.kept)]:
@@ -57,7 +63,7 @@ def groups_of(report: CorpusReport) -> list[DataGroup]:
 
 @dataclass(frozen=True)
 class GroupShare:
-    """A group's share of an epoch.
+    """How many examples of a group, such as a language pair, are drawn in an epoch.
 
     examples: number of examples in the group
     drawn:    number of draws per epoch, repetitions included
@@ -73,9 +79,9 @@ def group_shares(
 ) -> list[GroupShare]:
     """Compute how many examples an epoch draws from each group.
 
-    Without replayed examples, an epoch has as many draws as the split has examples. Each group gets
-    at least one draw, which can make the epoch slightly longer. The draws of replayed examples are
-    added to these draws.
+    An epoch has as many draws as the split has examples. Each group gets at least one draw, which
+    can make the epoch slightly longer. In fine-tuning, an epoch can also draw replayed
+    examples. These are training examples of the run that fine-tuning starts from.
 
     replay_share: share of the replayed examples in an epoch; None if nothing is replayed
     """

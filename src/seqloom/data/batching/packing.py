@@ -36,7 +36,7 @@ class TokenGrid:
         self.starts = rows * shape[1] + columns  # indices into the flattened (B, T) tensor
 
     def place(self, texts: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-        """Return `Padded` token ids (B, T) with each text at its row and column.
+        """Return token ids (B, T) with each text at its row and column, and the length of each row.
 
         Each text gets one more token: either `first` at its start or `last` at its end.
         """
@@ -51,7 +51,7 @@ class TokenGrid:
         return Padded(self._reshape(flat), torch.from_numpy(row_lengths.astype(np.int64)))
 
     def pairs_and_positions(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return two (B, T) tensors, from which a `Packing` is built.
+        """Return two (B, T) tensors, with which a model can tell apart the pairs of a row.
 
         The first tensor holds, for each token, the number of its pair. Pairs are counted from 1 in
         each row. Padding has the number 0.
@@ -100,7 +100,9 @@ def row_length(source_lengths: IntArray | None, target_lengths: IntArray) -> int
 
 
 def _percentile_95(chunks: Iterator[IntArray]) -> float:
-    """Return what np.percentile(sizes, 95) returns, in constant memory.
+    """Return the 95th percentile of sizes, computed in constant memory.
+
+    The result equals that of np.percentile.
 
     chunks: the sizes, which are positive integers, in several arrays
     """
@@ -194,9 +196,9 @@ def fill_rows(
     """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
     Rows are filled one after the other. A row takes the longest remaining pair that fits, until no
-    pair fits. The length of a pair is that of its longer side. Among pairs of equal length, the row
-    prefers pairs with a longer target if it has more free tokens for targets than for sources, and
-    other pairs otherwise. The first rows contain the longest pairs, so the caller has to shuffle
+    pair fits. The length of a pair is the length of its source or its target, whichever is longer.
+    If several pairs have this length, the row takes one that leaves the free space for sources and
+    for targets more equal. The first rows contain the longest pairs, so the caller has to shuffle
     the rows.
 
     pairs:            (N,) indices of the pairs
@@ -257,8 +259,8 @@ class _PairPositions:
 def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairPositions:
     """Assign pairs to rows in order, starting a new row whenever a pair does not fit.
 
-    No other assignment that keeps the order of the pairs needs fewer rows. So this function never
-    needs more rows for a batch than `fill_rows` did when the batch was planned.
+    If the order of the pairs is kept, fewer rows are not possible. So this function never needs
+    more rows for a batch than were planned.
     """
     row = source_end = target_end = 0
     positions: list[tuple[int, int, int]] = []

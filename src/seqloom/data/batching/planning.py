@@ -107,7 +107,9 @@ def example_sizes(source_lengths: IntArray | None, target_lengths: IntArray) -> 
 
 
 def size_chunks(source_lengths: IntArray | None, target_lengths: IntArray) -> Iterator[IntArray]:
-    """Yield the results of `example_sizes` in parts of at most CHUNK_SIZE examples.
+    """Yield the sizes of all examples, in arrays of at most CHUNK_SIZE examples.
+
+    The size of an example is the length of its longer side including START or END.
 
     The lengths of a large corpus are memory-mapped. Because they are read in parts, the memory use
     does not grow with the corpus.

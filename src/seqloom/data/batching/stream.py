@@ -53,7 +53,8 @@ epochs."""
 class ShardPlan:
     """The batches of one shard.
 
-    corpus:  the dataset as used in the epoch of the shard (see `Dataset.for_epoch`)
+    corpus:  the dataset for the epoch of the shard. Epochs can differ, for example in the subword
+             segmentation
     batches: for each batch, the indices of its examples in `corpus`
     """
 
@@ -76,8 +77,8 @@ class BatchStream:
     temperature: if 1, each epoch contains every example once. Higher values make the numbers of
                  examples drawn from each group (such as a language pair) more equal. See the module
                  `mixture`.
-    replay_share: share of an epoch that is drawn from the replayed examples of a parent; None if
-                 nothing is replayed
+    replay_share: in fine-tuning, share of an epoch that is drawn from the training examples of the
+                 parent (the run that fine-tuning starts from); None for no such examples
     """
 
     def __init__(
@@ -117,8 +118,8 @@ class BatchStream:
 
     @property
     def position(self) -> StreamPosition:
-        """The position of the first of the `ranks` batches that the next call of `next()` takes. It
-        is the same on all ranks. Assign a stored position to continue from it."""
+        """The position in the sequence of batches at which the next call of `next()` starts. It is
+        the same on all ranks. To resume training, assign a stored position."""
         return self._position
 
     @position.setter
@@ -153,8 +154,7 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Discard the plan of the next shard. If the background thread has not started to make this
-        plan, it never will."""
+        """Discard the plan of the next shard, and cancel the planning if it has not started."""
         for plan in self._planned_ahead.values():
             plan.cancel()
         self._planned_ahead = {}
@@ -190,8 +190,8 @@ class BatchStream:
         return ShardPlan(corpus, [examples[batch] for batch in batches])
 
     def _shard_examples(self, corpus: Dataset, shard: int) -> IntArray:
-        """Return the indices of a shard's examples. With a temperature other than 1, or with
-        replayed examples, an example can occur several times or not at all."""
+        """Return the indices of a shard's examples. If `temperature` is not 1, or `replay_share` is
+        set, an example can occur several times or not at all."""
         shards = self.shards_per_epoch
         if self.temperature == 1 and self.replay_share is None:
             return shard_examples(len(corpus), shards, self.seed, shard)

@@ -1,8 +1,7 @@
 """Finds data files that have changed since they were last prepared.
 
-The cache finds prepared data by the contents of the data files, so data that was prepared from
-earlier contents is never used. This module records digests of the files only to tell the user which
-files have changed.
+This module records digests of the files, only to tell the user which files have changed. Outdated
+prepared data is never used, because the key of the cache depends on the contents of the data files.
 """
 
 import json
@@ -30,7 +29,7 @@ def changed_inputs(data: DataConfig) -> list[str]:
 
 
 def remember_inputs(data: DataConfig) -> None:
-    """Record the contents of the text files, after they have been prepared."""
+    """Record the digests of the text files. Call this function after preparing the files."""
     now = _digests(data)
     if now and _recorded(now) != now:
         record = _record(now)

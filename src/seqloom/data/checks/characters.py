@@ -25,7 +25,7 @@ class LineSample:
             self.first.append(line)
 
     def extend(self, other: "LineSample") -> None:
-        """Add the lines that another object has counted."""
+        """Add the lines that `other` has counted."""
         self.count += other.count
         self.first = (self.first + other.first)[:MAX_LISTED]
 
@@ -46,7 +46,10 @@ class CharacterStatistics:
     mixed_scripts: LineSample = field(default_factory=LineSample)
 
     def add(self, text: str, where: str) -> None:
-        """Count one text."""
+        """Check a text for unusual characters, and count it if it has any.
+
+        where: location of the text (file:line)
+        """
         if not is_normalized("NFC", text):
             self.not_nfc.add(where)
         if character := next(invisible_characters(text), ""):
@@ -56,7 +59,7 @@ class CharacterStatistics:
             self.mixed_scripts.add(f"{where}: {word!r}")
 
     def extend(self, other: "CharacterStatistics") -> None:
-        """Add the texts that another object has counted."""
+        """Add the texts that `other` has counted."""
         self.not_nfc.extend(other.not_nfc)
         self.invisible.extend(other.invisible)
         self.mixed_scripts.extend(other.mixed_scripts)
@@ -81,8 +84,8 @@ _EMOJI_TAGS = re.compile("\U0001f3f4[\U000e0020-\U000e007f]+")
 
 @cache
 def _invisible_pattern() -> re.Pattern[str]:
-    """Return a pattern that matches control and format characters except tabs, line breaks and
-    `_VISIBLE_FORMATS`."""
+    """Return a pattern that matches control and format characters. Tabs, line breaks and format
+    characters that are visible are excluded."""
     characters = (chr(code) for code in range(LAST_FORMAT + 1))
     invisible = "".join(
         re.escape(character)
@@ -98,7 +101,8 @@ def invisible_characters(text: str) -> Iterator[str]:
     """Yield the invisible characters of a text: control and format characters except tabs and line
     breaks.
 
-    Characters that a script or an emoji needs are left out, such as the ZWNJ of Persian.
+    Characters that a script or an emoji needs are left out, such as the zero-width non-joiner in
+    Persian words.
     """
     text = _EMOJI_TAGS.sub("", text)
     for match in _invisible_pattern().finditer(text):
@@ -110,7 +114,13 @@ def invisible_characters(text: str) -> Iterator[str]:
 
 
 def _is_joined(before: str, joiner: str, after: str) -> bool:
-    """Return True if ZWJ or ZWNJ is between characters of a script or an emoji that needs it."""
+    """Return True if a zero-width joiner or non-joiner is needed between two characters.
+
+    Some scripts, such as Arabic, and some emoji need these invisible characters.
+
+    before, after: the characters before and after the joiner; "" at the start or end of the text
+    joiner:        ZWJ (joiner) or ZWNJ (non-joiner)
+    """
     if _JOINING.match(before):
         # ZWJ at the end of a word selects a form of its last letter.
         return joiner == ZWJ or bool(_JOINING.match(after))
@@ -140,8 +150,8 @@ MIN_GREEK_WORD = 3
 def mixed_script_words(text: str) -> Iterator[str]:
     """Yield the words that mix Latin letters with Greek or Cyrillic letters that look alike.
 
-    A word is mixed if all its letters of one script look like letters of the other script, as the
-    Cyrillic "А" in "Аpple". Words such as "kΩ" and "TGFβ" are not mixed.
+    An example is "Аpple" with a Cyrillic "А". Words such as "kΩ" and "TGFβ" are not yielded,
+    because "Ω" and "β" do not look like Latin letters.
     """
     if not _CHANGE_OF_SCRIPT.search(text):
         return

@@ -41,7 +41,8 @@ class WorstBatch:
 
 @dataclass(frozen=True)
 class DatasetCheck:
-    """The result of `examine`."""
+    """The result of checking the data of a recipe: findings (errors, warnings and notes) and
+    statistics."""
 
     findings: tuple[Finding, ...]
     statistics: tuple[SplitStatistics, ...]
@@ -134,7 +135,7 @@ def examine(
 
 
 def _examine_series(config: RunConfig, task: ForecastConfig) -> DatasetCheck:
-    """Check that the windows of all splits can be read, and count them."""
+    """Check the data of a forecasting recipe: read and count the time windows of all splits."""
     problems: list[_Problem] = []
     statistics = []
     for split in _splits(config):
@@ -231,8 +232,10 @@ def _worst_batch(train: SplitStatistics, config: RunConfig) -> WorstBatch | None
 def _first_epoch(
     sources: IntArray | None, targets: IntArray, config: RunConfig
 ) -> Iterator[IntArray]:
-    """Yield the batches of the first epoch as arrays of example indices. They are planned shard by
-    shard, as training with a PaddedLayout does."""
+    """Yield the batches of the first epoch as arrays of example indices.
+
+    Training uses these batches if each row of a batch contains one example.
+    """
     budget, seed = config.training.batch_tokens, config.training.seed
     refuse_too_long(sources, targets, budget)
     shards = shards_per_epoch(len(targets))

@@ -22,8 +22,8 @@ to translate several sentences at once, and may need the other sentences as cont
 def resolve_sentence_splitting(config: RunConfig) -> RunConfig:
     """Return the recipe with text.split_sentences = "auto" replaced by true or false.
 
-    The training data decides. Recipes of other tasks than translation are returned unchanged,
-    because these tasks never split texts into sentences.
+    The value is true if most training examples are single sentences. Only recipes for translation
+    are changed, because other tasks never split texts into sentences.
     """
     if config.text.split_sentences != "auto" or not isinstance(config.task, TranslationConfig):
         return config

@@ -61,13 +61,16 @@ class TokenStatistics:
     unknown: int = 0
 
     def add(self, ids: list[int]) -> None:
-        """Count one text."""
+        """Count the tokens of one text.
+
+        ids: the token ids of the text
+        """
         self.lengths.append(len(ids))
         self.tokens += len(ids)
         self.unknown += ids.count(UNKNOWN)
 
     def extend(self, other: "TokenStatistics") -> None:
-        """Add the texts that another object has counted."""
+        """Add the texts that `other` has counted."""
         self.lengths += other.lengths
         self.tokens += other.tokens
         self.unknown += other.unknown
@@ -103,11 +106,11 @@ class TextHashes:
         self._added.append(value)
 
     def extend(self, other: "TextHashes") -> None:
-        """Add the texts of another set, before `finish`."""
+        """Add the texts of another set. Call this method before `finish`."""
         self._added += other._added
 
     def finish(self) -> int:
-        """Prepare for membership tests with `in`. Call it once, after the last `add`.
+        """Prepare for membership tests with `in`. Call this method once, after the last text.
 
         Return the number of duplicates: hashes that were already in the set when they were added.
         """
@@ -170,9 +173,9 @@ class SplitStatistics:
     """One error for each corpus that cannot be read completely."""
 
     def extend(self, other: "SplitStatistics") -> None:
-        """Add the examples of a later part of the training split.
+        """Add the statistics of a later part of the training split.
 
-        Skipped lines and problems are not added.
+        The counts of skipped lines and the errors are not added.
         """
         self.kept.extend(self.examples + index for index in other.kept)
         self.examples += other.examples

@@ -50,7 +50,8 @@ class PieceCounts:
 
 @dataclass(frozen=True)
 class VocabularyFit:
-    """How one side of the new data is tokenised, compared with the parent's data.
+    """Token counts of the sources or the targets, in the new data and in the parent's data. The
+    parent is the run that fine-tuning starts from.
 
     new:    counts in the new data
     parent: counts in the parent's data; None if this data is not known or cannot be read
@@ -83,7 +84,10 @@ def measure_fit(data: DataConfig, tokenizers: Tokenizers) -> list[VocabularyFit]
 def _count(
     data: DataConfig, split: Split, tokenizers: Tokenizers
 ) -> dict[Side, PieceCounts] | None:
-    """Return the counts of each side of a split; None if the data cannot be read."""
+    """Return the token counts of the sources and of the targets of a split.
+
+    Return None if the data cannot be read.
+    """
     counts: dict[Side, PieceCounts] = {}
     if tokenizers.source is not None:
         counts["source"] = PieceCounts()
@@ -101,7 +105,8 @@ def _count(
 
 
 def fit_warnings(fits: Sequence[VocabularyFit]) -> Iterator[Finding]:
-    """Yield a warning for each side that the vocabulary of the parent does not fit."""
+    """Yield a warning if the vocabulary of the parent does not fit the sources, and a warning if
+    it does not fit the targets. The parent is the run that fine-tuning starts from."""
     for fit in fits:
         if fit.new.unknown_share > MAX_UNKNOWN:
             yield Finding(

@@ -114,7 +114,7 @@ class Corpus:
     def held_out(self, split: Split) -> Iterator[Example] | None:
         """Return the examples of the training corpora that are held out for a split.
 
-        Return None if this corpus does not contain them. Then read them from the data files.
+        Return None if this corpus does not contain them. The caller then reads the data files.
         """
         files = [held_out_file(shard, split) for shard in self._shards]
         if not all(path.exists() for path in files):

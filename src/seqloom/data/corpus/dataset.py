@@ -43,7 +43,7 @@ class ReadingProgress:
     examples: number of examples read so far
     total:    number of all examples; None if it is unknown
     waits:    True if another process prepares the same data, and this process waits for it
-    note:     a message for the user, such as a file of the cache that is damaged
+    note:     a message for the user, for example that a file of the cache is damaged
     """
 
     examples: int

@@ -124,8 +124,11 @@ def _build_error(folder: Path, error: OSError | StorageError) -> StorageError:
 
 
 def _reuse_intact_files(folder: Path, building: Path, changed: Sequence[str]) -> None:
-    """Rename `folder` to `building`. Then remove its changed files, together with the subfolders
-    that contain them, its manifest and its stamps. Do nothing if `folder` does not exist."""
+    """Rename `folder` to `building`. Then remove its files that cannot be reused.
+
+    The removed files are the changed files, all files in the same subfolders, the manifest, and the
+    file of modification times. If `folder` does not exist, do nothing.
+    """
     if not folder.exists():
         return
     if building.exists():
@@ -149,8 +152,9 @@ def _write_stamps(folder: Path) -> None:
 def changed_files(folder: Path) -> list[str]:
     """Return the names of the files of a folder that changed after they were written.
 
-    A file has changed if its size differs from the manifest, or if its modification time and its
-    digest differ. If the manifest is missing or damaged, return only the name of the manifest.
+    A file has changed if its size or its digest differs from the manifest. To save time, the
+    digest is not computed if the file still has the modification time stored by `_write_stamps`.
+    If the manifest is missing or damaged, return only the name of the manifest.
     """
     try:
         files = read_manifest(folder)["files"]

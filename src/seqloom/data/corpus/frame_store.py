@@ -42,7 +42,8 @@ class FrameScale:
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> Self:
-        """Estimate the scale from sequences of frames, given as text."""
+        """Compute the mean and standard deviation of each component from sequences of frames,
+        given as text."""
         sequences = [frames for frames in map(parse_frames, texts) if len(frames)]
         widths = sorted({frames.shape[1] for frames in sequences})
         if len(widths) != 1:
@@ -133,7 +134,10 @@ class FrameWriter:
         (folder / VALUES_FILE).touch()
 
     def append(self, text: str, where: str) -> int:
-        """Append a sequence. Return its number of frames."""
+        """Append a sequence of frames, given as text. Return the number of frames.
+
+        where: location of the sequence (file:line), for error messages
+        """
         try:
             frames = self._scale.encode(text)
         except DataError as error:

@@ -181,7 +181,7 @@ class LongTextDataset:
 
     @property
     def report(self) -> CorpusReport:
-        """The report of the corpus, in which each line of the text counts as one example."""
+        """Numbers of examples and tokens of the text. Each line counts as one example."""
         return self.corpus.report
 
     @property

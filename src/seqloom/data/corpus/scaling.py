@@ -27,11 +27,11 @@ FILE = "scale.json"
 def to_form(
     window: SeriesWindow, form: SeriesForm, context_form: SeriesForm | None = None
 ) -> tuple[Numbers, Numbers]:
-    """Convert the rows of a window to another representation. Return the S observed rows (S, D + C)
-    and the T future rows (T, D + C).
+    """Convert the rows of a window to another representation: the values themselves, differences
+    from the last observed row, or differences from the previous row.
 
-    The first D columns are the values to forecast. The last C columns are the context, which is
-    known in advance.
+    Return the S observed rows (S, D + C) and the T future rows (T, D + C). The first D columns are
+    the values to forecast. The last C columns are the context, which is known in advance.
 
     form:         representation of the values to forecast
     context_form: representation of the context. Default: `form`
@@ -50,7 +50,7 @@ def to_form(
 
 
 def _convert(observed: Numbers, future: Numbers, form: SeriesForm) -> tuple[Numbers, Numbers]:
-    """Convert the observed rows and the future rows of the same columns to `form`."""
+    """Convert rows to the representation `form`. `observed` and `future` have the same columns."""
     match form:
         case "values":
             return observed, future
@@ -85,9 +85,9 @@ class Scale:
 
     There are D columns to forecast, followed by C columns of context.
 
-    mean, deviation: (D + C,) mean and standard deviation of each column after `to_form`. They
-                     normalise the data
-    errors:          (D,) standard deviation of each column to forecast before `to_form`. It
+    mean, deviation: (D + C,) mean and standard deviation of each column in the representation that
+                     the network reads, for example as differences. They normalise the data
+    errors:          (D,) standard deviation of the original values of each column to forecast. It
                      normalises error scores
     """
 
@@ -103,7 +103,7 @@ class Scale:
         rotated: bool,
         context_form: SeriesForm | None = None,
     ) -> Self:
-        """Estimate the scale from the training windows.
+        """Compute the means and standard deviations from the training windows.
 
         rotated: whether training rotates the windows. If so, the mean of each column is set to
                  zero, and all columns get the same deviation, the root mean square of all numbers.

@@ -46,7 +46,8 @@ class SeriesDataset:
         rotation_seed: int | None = None,
         context_form: SeriesForm | None = None,
     ) -> Self:
-        """Build a dataset from windows: convert them to `form` and normalise them with `scale`.
+        """Build a dataset from windows: convert them to the representation `form` (for example,
+        differences) and normalise them with `scale`.
 
         context_form: representation of the context. Default: `form`
         """

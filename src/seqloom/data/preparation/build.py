@@ -6,7 +6,8 @@ DIGEST/                 the corpus
     plan.json           sizes of the shards
     manifest.json       sizes and SHA-256 of all files
     00000/, 00001/ …    the shards
-.build-DIGEST/          the same folder until it is complete. It keeps finished shards
+.build-DIGEST/          name of the folder until it is complete. After an interruption, the shards
+                        in it are reused
 """
 
 import json
@@ -57,9 +58,11 @@ def build_text_corpus(
     training_shards: Sequence[Path],
     progress: ProgressCallback,
 ) -> None:
-    """Write all shards of a corpus that are missing in `folder`, then join them.
+    """Write all shards of a corpus that are missing in `folder`. Then write the files that
+    describe the whole corpus.
 
-    training_shards: see `split_sources`
+    training_shards: the shards of the training split, which contain the examples held out for dev
+                     and test. Empty if the training split has not been prepared
     """
     _keep_shards_of_this_plan(folder)
     _remove_damaged_shards(folder, progress)
@@ -160,9 +163,9 @@ def _add_report(total: CorpusReport, report: CorpusReport) -> None:
 
 
 def finish_corpus(folder: Path, report: CorpusReport) -> None:
-    """Write the files of a corpus beside its shards, then its manifest.
+    """Write the files that describe the whole corpus, then its manifest.
 
-    The digests of the shards are taken from their own manifests.
+    The digests of the files of a shard are copied from the manifest of the shard.
     """
     if not report.kept:
         reasons = "; ".join(f"{reason}: {n}" for reason, n in report.dropped.items())

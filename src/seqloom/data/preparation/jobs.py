@@ -1,7 +1,7 @@
 """Shard jobs: which examples each shard of a corpus contains.
 
-Uncompressed text files are cut into parts, and the worker of a shard reads its part. The examples of
-other corpora are read by the calling process, which passes them to workers in temporary files.
+Uncompressed text files are cut into parts, and the worker of a shard reads its part. The calling
+process reads the examples of other corpora and passes them to workers in temporary files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ class SplitSource:
 
     corpus:  the corpus; None if the examples of all corpora of the split are read together
     read:    reads all examples and invalid lines
-    parts:   the parts of the files of the corpus, one for each shard; None if they are not cut
+    parts:   the parts of the files of the corpus, one for each shard; None if the files are not cut
     lines:   number of lines of all parts
     assigns: True if `read` and the parts also contain the examples held out for dev and test.
              `write_shard` then assigns each example to its split
@@ -62,12 +62,12 @@ class SplitSource:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """A shard to write, and where its examples come from: parts of files, or a temporary file. If
-    the job has neither, `shard_jobs` yields the examples beside the job.
+    """A shard to write, and where its examples come from: parts of files, or a temporary file. A
+    job can have neither. Then its examples are passed separately.
 
-    index:     index of the shard in the whole corpus
-    source:    index of the SplitSource from which the examples come
-    assigns:   see `SplitSource`
+    index:     index of the shard among all shards of the split
+    source:    index of the corpus, in the order in which the corpora of the split are read
+    assigns:   True if some examples can be held out for dev and test
     corpus:    the corpus of `parts`
     parts:     the parts of files that contain the examples
     temporary: the temporary file that contains the examples
@@ -93,10 +93,10 @@ class ShardJob:
 
 
 def split_sources(request: CorpusRequest, training_shards: Sequence[Path]) -> list[SplitSource]:
-    """Return the sources of a split, in the order in which they are read.
+    """Return the corpora of a split, each with a function that reads it, in reading order.
 
-    training_shards: the shards of the training split, which contain the held-out examples. Empty if
-                     the training split has not been prepared
+    training_shards: the shards of the training split, which contain the examples held out for dev
+                     and test. Empty if the training split has not been prepared
     """
     data, split = request.data, request.split
     is_replay = split == "train" and data.replay is not None
@@ -149,12 +149,13 @@ def input_bytes(request: CorpusRequest) -> int:
 def shard_jobs(
     request: CorpusRequest, sources: Sequence[SplitSource], folder: Path, uses_files: bool
 ) -> Iterator[tuple[ShardJob, Records]]:
-    """Yield the job and the records of each shard that is not yet in `folder`, in order.
+    """Yield (job, records) for each shard that is not yet in `folder`, in order.
 
-    Without `uses_files`, the caller must read the records before it requests the next job.
+    A record is an example or an invalid line. If `uses_files` is False, the caller must read the
+    records before it requests the next job.
 
-    uses_files: True if other processes read the records with `ShardJob.read`. Records that are not
-                in parts of files are then written to temporary files
+    uses_files: True if other processes read the records. Records that cannot be read from parts of
+                the data files are then written to temporary files
     """
     index = 0
     for number, source in enumerate(sources):

@@ -31,7 +31,7 @@ def write_records(path: Path, records: Records) -> None:
 
 
 def read_records(path: Path) -> Records:
-    """Yield the records that `write_record` wrote."""
+    """Yield the examples and invalid lines of a file that `write_records` wrote."""
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
             content = json.loads(line)

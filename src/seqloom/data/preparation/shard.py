@@ -32,8 +32,8 @@ BLOCK_EXAMPLES = 1_000
 class ShardReport:
     """Counts of the examples and tokens of one shard, and its invalid lines.
 
-    source:  index of the SplitSource of the shard
-    report:  numbers of examples and tokens of the split. Invalid lines are not included
+    source:  index of the corpus, in the order in which the corpora of the split are read
+    report:  numbers of examples and tokens, without held-out examples and invalid lines
     records: number of examples and invalid lines that were read, including held-out examples
     invalid: the lines that cannot be used
     """
@@ -65,6 +65,7 @@ def write_shard(
 ) -> int:
     """Tokenise examples and write a shard atomically. Return the number of records.
 
+    records:  the examples and the invalid lines of the shard
     folder:   folder of the corpus
     progress: called at intervals with the number of records read so far
     """
@@ -79,7 +80,10 @@ def write_shard(
 
 
 def _sampling_seed(seed: int, shard: int) -> int:
-    """Return the seed of a shard. The first shard has the seed of the corpus."""
+    """Return the seed for random subword segmentation in a shard, derived from that of the corpus.
+
+    The first shard uses the seed of the corpus itself.
+    """
     if shard == 0:
         return seed
     return int.from_bytes(hashlib.sha256(f"{seed} shard {shard}".encode()).digest()[:4], "big")
@@ -191,9 +195,10 @@ class _Shard:
 
 
 def count_pair(report: CorpusReport, lengths: PairLengths, request: CorpusRequest) -> str | None:
-    """Count a pair in `report` if one of its sides is empty, and if a filter drops it.
+    """Return the reason to drop a pair, or None. Only pairs of the training split are dropped.
 
-    Return the reason to drop the pair, or None. Only pairs of the training split are dropped.
+    If one side of the pair is empty, or the pair is dropped, the function also counts this in
+    `report`.
     """
     if empty := empty_side(lengths):
         report.empty[empty] = report.empty.get(empty, 0) + 1
@@ -206,9 +211,12 @@ def count_pair(report: CorpusReport, lengths: PairLengths, request: CorpusReques
 
 
 def count_group(counts: list[Any], group: str, examples: int = 1) -> None:
-    """Count examples of `group`. `counts` has one entry (group, number of examples) for each
-    sequence of consecutive examples of the same group. If the last entry is for another group, add
-    a new entry. An example without a group ("") is not counted."""
+    """Add examples of `group` to the end of `counts`.
+
+    counts:   entries (group, number of consecutive examples). If the last entry is for `group`, its
+              number is increased. Otherwise a new entry is added
+    group:    if "", nothing is counted
+    """
     if counts and counts[-1][0] == group:
         counts[-1] = (group, counts[-1][1] + examples)
     elif group:

@@ -46,7 +46,7 @@ def write_shards(
     """Write the shards of all jobs to `folder`, in this process or in several processes.
 
     workers:  number of processes. With 1, this process writes the shards
-    progress: called at intervals with the number of records that have been read
+    progress: called at intervals with the number of examples and invalid lines read so far
     """
     if workers > 1:
         work = partial(_write_shard_of_job, request, folder)
@@ -64,7 +64,7 @@ def _added_to(finished: int, progress: Progress) -> Progress:
 def _write_shard_of_job(
     request: CorpusRequest, folder: Path, job: ShardJob, progress: Progress
 ) -> None:
-    """Write a shard in a worker."""
+    """Write the shard of a job. Runs in a worker process."""
     write_shard(request, job, job.read(request), folder, progress)
     if job.temporary is not None:
         job.temporary.unlink()
@@ -73,9 +73,10 @@ def _write_shard_of_job(
 def run_in_processes(
     work: Work, jobs: Iterable[Any], workers: int, progress: Progress
 ) -> list[Any]:
-    """Do all jobs in worker processes. Return their results, in the order of the jobs.
+    """Call `work` for each job in worker processes. Return the results, in the order of the jobs.
 
-    progress: called at intervals with the number of records that all workers have read
+    progress: called at intervals with the number of examples and invalid lines that all workers
+              have read
     """
     pool = _Pool(work, workers)
     try:
@@ -87,7 +88,7 @@ def run_in_processes(
 def can_use_processes(settings: object) -> bool:
     """Return True if worker processes can be used with these settings.
 
-    Return False on Windows, where standard input cannot serve as a `Connection`. Return False if
+    Return False on Windows, where workers cannot read jobs from standard input. Return False if
     `settings` cannot be pickled, for example because of a class that is defined outside seqloom.
     """
     if os.name == "nt":

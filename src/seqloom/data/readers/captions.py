@@ -43,7 +43,8 @@ def read_captions(config: CaptionsConfig, folder: str) -> Iterator[Example]:
     if missing := sorted((selected or set()) - captioned):
         listed = ", ".join(missing[:MAX_LISTED]) + (" …" if len(missing) > MAX_LISTED else "")
         raise DataError(
-            f"{path}: has no caption for {len(missing)} of the images in {config.names}: {listed}"
+            f"{path}: has no caption for {len(missing)} of the images in {config.names}: {listed}; "
+            "add captions, or remove these names"
         )
 
 

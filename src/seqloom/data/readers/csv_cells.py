@@ -14,7 +14,7 @@ Numbers = NDArray[np.float64]
 
 
 def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Read columns of a CSV file as text. Return their names and the rows: (line number, cells)."""
+    """Read columns of a CSV file as text. Return `columns` and the rows: (line number, cells)."""
     reader = csv.reader(read_lines(path))
     names = [name.strip() for name in next(reader, [])]
     if missing := [name for name in columns if name not in names]:
@@ -30,7 +30,7 @@ def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tupl
         if len(row) < len(names):
             raise DataError(
                 f"{path}:{reader.line_num}: the row has {len(row)} cells, but the first line names "
-                f"{len(names)} columns"
+                f"{len(names)} columns; add the missing cells"
             )
         rows.append((reader.line_num, [row[index] for index in indices]))
     return list(columns), rows
@@ -42,7 +42,9 @@ def parse_number(cell: str, path: Path, line: int, name: str) -> float:
     try:
         value = float(cell)
     except ValueError as error:
-        raise DataError(f"{path}:{line}: column {name}: {cell!r} is not a number") from error
+        raise DataError(
+            f"{path}:{line}: column {name}: {cell!r} is not a number; correct the cell"
+        ) from error
     if not np.isfinite(value):
-        raise DataError(f"{path}:{line}: column {name}: {cell!r} is not finite")
+        raise DataError(f"{path}:{line}: column {name}: {cell!r} is not finite; correct the cell")
     return value

@@ -12,10 +12,10 @@ from seqloom.data.example import Example, InvalidLine, Split
 def read_extension(
     corpus: ReaderExtensionConfig, folder: str, split: Split, table: str
 ) -> Iterator[Example | InvalidLine]:
-    """Yield the examples that the reader yields, each a (source, target) pair or an `Example`.
+    """Yield the examples and the invalid lines of a reader that is defined outside seqloom.
 
-    If the reader yields an `InvalidLine`, yield it unchanged. Raise a DataError if the reader
-    yields an object of another type.
+    The reader may yield (source, target) pairs, which are converted to examples, and `Example` and
+    `InvalidLine` objects. Raise a DataError if the reader yields an object of another type.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """

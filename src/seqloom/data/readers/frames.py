@@ -41,7 +41,10 @@ def format_frames(frames: Sequence[Sequence[float]]) -> str:
 
 
 def parse_frames(text: str) -> Numbers:
-    """Read frames from text: (S, D). Raise a DataError that names the first wrong frame."""
+    """Read S frames of D numbers from text: (S, D).
+
+    If a frame is not valid, raise a DataError that names the first such frame.
+    """
     rows: list[list[float]] = []
     for position, frame in enumerate(text.split(), start=1):
         try:
@@ -57,14 +60,16 @@ def parse_frames(text: str) -> Numbers:
                 f"{len(rows[0])}; all frames need the same count"
             )
         if not np.isfinite(row).all():
-            raise DataError(f"frame {position}, '{frame}', contains a number that is not finite")
+            raise DataError(
+                f"frame {position}, '{frame}', contains a number that is not finite; correct it"
+            )
         rows.append(row)
     return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
 
 
 def read_frames(config: FramesConfig, folder: str) -> Iterator[Example]:
-    """Yield one example per sequence. Its target has one label per frame if `config.labels` is
-    "frame", and one label for the whole sequence if it is "sequence"."""
+    """Yield one example per sequence. If `config.labels` is "frame", the target has one label per
+    frame. If `config.labels` is "sequence", the target is the label of the whole sequence."""
     for path in locate_all(config.path, folder):
         yield from _read_file(path, config)
 

@@ -103,8 +103,8 @@ def _read_content(path: Path) -> bytes:
 def _open_archive(path: str, modified: int) -> zipfile.ZipFile | tarfile.TarFile:
     """Open an archive and keep it open, so that its table of contents is read only once.
 
-    modified: modification time of the file. The function does not read it, but results are cached
-              by argument. So a file that has changed is opened again.
+    modified: modification time of the file. It is only a part of the cache key of this function,
+              so that a changed file is opened again.
     """
     try:
         return zipfile.ZipFile(path) if zipfile.is_zipfile(path) else tarfile.open(path)

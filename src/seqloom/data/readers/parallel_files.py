@@ -17,9 +17,8 @@ def read_parallel(
     """Yield an example or an `InvalidLine` for each line. Files that belong together must have the
     same number of lines.
 
-    `first_line` and `last_line` are line numbers that continue from one source file to the next.
-    Lines outside this range are read but not yielded, so that files with different numbers of lines
-    are always detected.
+    Only lines from `config.first_line` to `config.last_line` are yielded. The lines are counted
+    through all source files. The other lines are read too, to check the number of lines.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
@@ -38,7 +37,8 @@ def read_parallel(
 def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | InvalidLine]:
     """Yield an example or an `InvalidLine` for each line.
 
-    parts: parts with the same lines of the source file, the target file and the reference files
+    parts: one part each of the source file, the target file and the reference files. All parts
+           contain the same lines
     """
     rows = zip(*map(read_lines_or_problems, parts), strict=True)
     for number, row in enumerate(rows, start=parts[0].first_line):
@@ -81,8 +81,8 @@ def _check_matches(
 ) -> None:
     """Raise a DataError if * stands for different texts in the names of files that belong together.
 
-    For example, *.de matches a.de and b.de, and *.en matches a.en and c.en. Does nothing unless
-    both settings are a single pattern whose only special character is one *.
+    For example, if *.de matches a.de and b.de, but *.en matches a.en and c.en, then b.de and c.en
+    would form a pair. Patterns with other special characters than one * are not checked.
     """
     for path, partner in zip(source[1], other[1], strict=True):
         texts = [_matched_text(source[0], path), _matched_text(other[0], partner)]
@@ -96,7 +96,7 @@ def _check_matches(
 def _matched_text(names: FileNames, path: Path) -> str | None:
     """Return the text that the * of a pattern stands for in a path.
 
-    Return None if `names` is not a single pattern whose only special character is one *.
+    Return None if `names` is not a single pattern, or has other special characters than one *.
     """
     if not isinstance(names, str) or names.count("*") != 1 or re.search(r"[?\[]", names):
         return None

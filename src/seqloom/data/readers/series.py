@@ -60,7 +60,10 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
         elif isinstance(corpus, RobotConfig):
             corpus_windows = list(_robot_windows(corpus, task, split))
         else:
-            raise ConfigError(f"data.{split}: '{corpus.kind}' has no numbers to forecast")
+            raise ConfigError(
+                f"data.{split}: '{corpus.kind}' has no numbers to forecast; use 'series', 'tracks' "
+                "or 'robot'"
+            )
         if not corpus_windows:
             raise DataError(
                 f"data.{split}: there is no window of {task.observe} + {task.predict} rows; add "
@@ -127,7 +130,7 @@ def _series_windows(
     if last > len(table.values):
         raise DataError(
             f"{table.path}: has {len(table.values)} rows, "
-            f"but the recipe sets rows = [{first}, {last}]"
+            f"but the recipe sets rows = [{first}, {last}]; lower the second number"
         )
     rows = np.concatenate([table.values, table.context], axis=1)
     for start in range(max(first, task.observe), last - task.predict + 1, config.stride):

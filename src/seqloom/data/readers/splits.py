@@ -77,12 +77,12 @@ class InvalidLines:
             self.first.append(line)
 
     def extend(self, other: "InvalidLines") -> None:
-        """Add the lines that another object has counted."""
+        """Add the lines that `other` has counted."""
         self.count += other.count
         self.first = (self.first + other.first)[:MAX_LISTED_LINES]
 
     def error(self) -> DataError:
-        """Return an error that counts all lines, lists the first ones and says what to do."""
+        """Return an error with the number of invalid lines, the first of them and what to do."""
         skip = "--set data.invalid_lines=skip"
         if self.count == 1:
             return DataError(f"{self.first[0]}. To skip such lines: {skip}")
@@ -99,7 +99,7 @@ class InvalidLines:
 
 
 def _ignore_line(line: InvalidLine) -> None:
-    """The default of `on_skipped`. It does nothing."""
+    """Do nothing. This is the default of the argument `on_skipped` of `read_split`."""
 
 
 def read_split(
@@ -128,7 +128,11 @@ def read_split(
 
 
 def refuse_missing_replay(parent: DataConfig) -> None:
-    """Raise a NotFoundError if files of the parent's training data are missing."""
+    """Raise a NotFoundError if training files of the parent are missing. The parent is the run
+    that fine-tuning starts from. The setting data.replay needs its training data.
+
+    parent: the data settings of the parent
+    """
     try:
         refuse_missing_files(parent, "train")
     except NotFoundError as error:
@@ -141,7 +145,7 @@ def refuse_missing_replay(parent: DataConfig) -> None:
 def _read_own_split(
     config: DataConfig, split: Split, on_skipped: Callable[[InvalidLine], None]
 ) -> Iterator[Example]:
-    """Yield the examples of a split without replayed ones."""
+    """Yield the examples of a split, without those that data.replay adds."""
     corpora = corpora_of(config, split)
     refuse_missing_files(config, split)
     if not corpora:
@@ -253,7 +257,11 @@ def _read_parts(
 
 
 def no_imported_data(table: str) -> DataError:
-    """Return the error to raise if the training data of an imported model is needed."""
+    """Return the error to raise if the training data of an imported model is needed. seqloom does
+    not know this data.
+
+    table: the table of the recipe that should describe the data, such as "data.train"
+    """
     return DataError(
         f"{table}: the model was imported, and its training data is not known. Give your own data, "
         f'for example: --set \'{table}={{kind="tsv", path="pairs.tsv"}}\''
@@ -297,8 +305,10 @@ def held_out_share(config: DataConfig, split: Split) -> float:
 
 
 def refuse_missing_files(config: DataConfig, split: Split) -> None:
-    """Raise a NotFoundError that names all missing files of a split. Check only the files that
-    `files_of` returns."""
+    """Raise a NotFoundError that names all missing files of a split.
+
+    Corpora whose readers report missing files themselves are not checked.
+    """
     missing: dict[str, None] = {}
     for corpus in corpora_of(config, split):
         for name in files_of(corpus):
@@ -311,8 +321,11 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
 
 
 def split_files(config: DataConfig, split: Split) -> list[Path]:
-    """Return the paths of the files that `files_of` names for a split, in the order in which they
-    are read. Missing files are left out."""
+    """Return the paths of the data files of a split, in the order in which they are read.
+
+    Missing files are left out, and so are the files of corpora whose readers report missing files
+    themselves.
+    """
     paths: list[Path] = []
     for corpus in corpora_of(config, split):
         for name in files_of(corpus):
@@ -353,8 +366,11 @@ def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
 def with_one_hold_out(
     corpora: tuple[CorpusOrHoldOutConfig, ...],
 ) -> Iterator[CorpusOrHoldOutConfig]:
-    """Yield the corpora of a split, but at most one hold-out. If there are several hold-outs, yield
-    only the largest. It contains the examples of the others."""
+    """Yield the corpora of a split, but at most one hold-out.
+
+    A hold-out is a part of the training data that is used as dev or test data. If there are several
+    hold-outs, only the largest is yielded, because it contains the examples of the others.
+    """
     hold_outs = [corpus for corpus in corpora if isinstance(corpus, HoldOutConfig)]
     largest = max(hold_outs, key=lambda corpus: corpus.fraction, default=None)
     yielded = False
@@ -391,7 +407,7 @@ def read_share(
 def hold_out_rule(config: DataConfig) -> Callable[[Example], Split] | None:
     """Return a function that decides to which split an example of the training corpora belongs.
 
-    Return None if nothing is held out, so that hashing is unnecessary.
+    The returned function hashes the text of the example. If nothing is held out, return None.
     """
     # Dev takes the low end of the range of hashes, and test takes the high end. So they do not
     # overlap, and changing the size of one of them does not change the other.

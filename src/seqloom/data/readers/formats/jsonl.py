@@ -13,9 +13,8 @@ from seqloom.data.readers.text_files import FilePart, locate_all, read_lines_or_
 def read_jsonl(config: JsonlConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
     """Yield an example or an `InvalidLine` for each line.
 
-    A line is {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
-
-    See `convert_record` for the fields.
+    A line is, for example, {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}. The recipe
+    names the keys of the source and the target.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """

@@ -135,8 +135,11 @@ def _arrow_batches(path: Path, config: ArrowConfig) -> "Iterator[RecordBatch]":
 
 
 def _needed_columns(config: RecordsConfig, names: list[str]) -> list[str] | None:
-    """Return the columns to read. Return None, which means all columns, if the source or the target
-    column is missing and there is no column "translation": the error message lists all columns."""
+    """Return the names of the columns to read. None means all columns.
+
+    All columns are read if the column of the source or the target is missing, and there is no
+    column "translation" that could contain it. Then the error message lists all columns.
+    """
     keys = [key for key in (config.source, config.source_fallback, config.target) if key]
     if TRANSLATION not in names and not {config.source, config.target} <= {*names}:
         return None

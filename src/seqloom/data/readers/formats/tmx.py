@@ -34,7 +34,8 @@ def read_tmx(config: TmxConfig, folder: str, table: str) -> Iterator[Example | I
 
 
 def _units(path: Path) -> Iterator[Element]:
-    """Yield the `tu` elements of a file. Each is emptied before the next one is read."""
+    """Yield the `tu` elements of a file. To save memory, each element is emptied before the next
+    one is read."""
     number = 0
     try:
         with open_file(path) as file:

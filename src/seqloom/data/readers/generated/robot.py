@@ -20,7 +20,8 @@ MIN_STEPS, MAX_STEPS = 3, 8
 
 
 def robot_paths(config: RobotConfig, steps: int, split: Split) -> Iterator[NDArray[np.float64]]:
-    """Yield generated paths: (steps, 4) with the columns x, y, left and right."""
+    """Yield generated paths: (steps, 4) with the columns x and y (the position of the robot), left
+    and right (the speeds of its wheels)."""
 
     def draw(generator: random.Random) -> tuple[str, list[tuple[float, ...]]]:
         rows = list(_drive(generator, steps, config.noise))

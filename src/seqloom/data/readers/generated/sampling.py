@@ -1,7 +1,7 @@
 """Assigns generated examples to splits, and draws random numbers for generators.
 
-All draws come from `random.Random` with a string as seed. They are the same in every process, on
-every machine and with every version of numpy.
+The random numbers come from `random.Random` with a string as seed. So they are the same in every
+process, on every machine and with every version of numpy.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ def generate(
             misses += 1
             if misses > MAX_MISSES:
                 raise DataError(
-                    f"{name}: {misses:,} candidates in a row were too short or not in the {split} "
+                    f"{name}: {misses:,} generated examples in a row cannot be used in the {split} "
                     f"split; {remedy}"
                 )
             continue

@@ -85,8 +85,9 @@ def describe(first: SceneShape, second: SceneShape) -> str:
 def _draw_scene(generator: random.Random) -> tuple[str, tuple[SceneShape, SceneShape]] | None:
     """Choose two shapes at random. Return (key, shapes), where the key decides the split.
 
-    Return None if the shapes are too close, if they are near a diagonal, or if they have the same
-    colour and the same form.
+    Return None if the shapes are too close to each other, or if they have the same colour and the
+    same form. Also return None if the horizontal and the vertical distance are similar, because
+    then neither "above" nor "left of" describes the positions well.
     """
     first, second = _draw_shape(generator), _draw_shape(generator)
     across, down = abs(first.x - second.x), abs(first.y - second.y)
@@ -140,7 +141,7 @@ def _inside(shape: SceneShape, across: np.ndarray, down: np.ndarray) -> np.ndarr
 def parse_scene(name: str) -> list[SceneShape]:
     """Read the shapes from the name of an image.
 
-    Raise a DataError that lists every shape that cannot be drawn.
+    If shapes cannot be drawn, raise a DataError that lists them.
     """
     shapes, problems = [], []
     for text in name.removeprefix(SCENE_PREFIX).split(";"):
