@@ -147,8 +147,10 @@ class SearchTrace:
                         yield step, position
 
     def best(self) -> list[list[CandidateIndex]]:
-        """Return the path (see `path`) of each output, in the order in which the search returns the
-        outputs."""
+        """Return, for each output, the indices of its candidates from the first step to the last.
+
+        The outputs are in the order in which the search returns them.
+        """
         paths = [self.path(leaf) for leaf in self.leaves()]
         if not self.ranked:
             return sorted(paths, key=lambda path: path[0])

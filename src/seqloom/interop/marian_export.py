@@ -33,7 +33,7 @@ OUTPUT_LIMIT = 64
 
 @dataclass(frozen=True)
 class MarianVocabulary:
-    """The ids of the exported model.
+    """The token ids of a run that is exported in the Marian format.
 
     rows: for each id of the exported model, the id in the run. The order is </s>, <unk>, all
           pieces, <pad>. Marian has no START; its decoder starts with <pad>
@@ -224,8 +224,8 @@ def _difference(what: str) -> StorageError:
 def _logit_difference(run: Run, model: Any, vocabulary: MarianVocabulary, text: str) -> float:
     """Return the maximum difference between the logits of the run and of the exported model.
 
-    The text is the source and also the target. Any target would do, because the two models must
-    have equal logits for every target.
+    The text is used both as source and as target. Any other target would do as well, because the
+    logits must be equal for every target.
     """
     tokens = run.task.target_tokenizer.encode(text)
     source, inputs = [*tokens, END], [START, *tokens]
@@ -244,7 +244,10 @@ def _logit_difference(run: Run, model: Any, vocabulary: MarianVocabulary, text: 
 def _generate(
     model: Any, tokenizer: Any, texts: Sequence[str], beams: int
 ) -> tuple[list[str], list[float]]:
-    """Return the outputs and, for beam search, their scores."""
+    """Translate texts with transformers. Return the outputs and, for beam search, their scores.
+
+    beams: beam width; 1 means greedy search
+    """
     outputs = model.generate(
         **tokenizer(list(texts), return_tensors="pt", padding=True),
         num_beams=beams,
@@ -263,9 +266,10 @@ def _generate(
 
 
 def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -> int:
-    """Compare the outputs of beam search and their scores. Returns the number of equal outputs.
+    """Return for how many texts the run and the exported model give the same beam search output.
 
-    Outputs can differ if the scores of two hypotheses are equal up to rounding errors.
+    A few outputs may differ: if the scores of two hypotheses are equal up to rounding errors.
+    Raises a StorageError if an output is the same but its scores differ.
     """
     decoding = BeamConfig(
         width=5,

@@ -140,7 +140,8 @@ def _finite_difference(
 def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
     """Return the attention weights under a condition: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)
 
-    condition: EXACT, NEAREST, BEST or SOFT
+    condition: EXACT (keys that equal the query), NEAREST (the nearest key), BEST (the key with the
+               highest dot product) or SOFT (softmax of the dot products)
     """
     methods: dict[str, tuple[AttentionScore, Selection]] = {
         EXACT: (ExactScore(), "exact"),
@@ -156,7 +157,7 @@ def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
 
 def judge(results: Results) -> Verdict:
     def largest(condition: str, *names: str) -> list[float]:
-        """Return, for each seed, the largest of the named values."""
+        """Return, for each seed, the maximum of the measured values with these names."""
         numbers = [results.over_seeds(condition, name) for name in names]
         return [max(values) for values in zip(*numbers, strict=True)]
 

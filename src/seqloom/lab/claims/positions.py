@@ -126,8 +126,9 @@ def measure(trial: Trial[PositionsSettings]) -> Numbers:
 def _copy_strings(run: Run, length: int, count: int) -> tuple[list[str], list[str]]:
     """Let the model copy test strings of one length. Returns the outputs and the targets.
 
-    The search must generate exactly as many letters as the target has. Otherwise a model that ends
-    its outputs after TRAINED letters could not show what it knows about later positions.
+    The search must generate exactly as many letters as the target has. Otherwise, a model could end
+    every output at TRAINED letters, the maximum length in training, and later positions could not
+    be measured.
     """
     examples = strings_to_test(CORPUS, length, count)
     outputs = run.translate(
