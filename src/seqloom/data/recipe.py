@@ -1,4 +1,4 @@
-"""Loads a recipe and, if it has no model, chooses a preset by the number of its training pairs."""
+"""Loads a recipe. If the recipe has no model, the number of training pairs determines a preset."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice

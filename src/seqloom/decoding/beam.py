@@ -39,8 +39,9 @@ class Beam:
     width:    number of hypotheses per source that each step extends
     finished: the search for a source stops once this many of its hypotheses have generated END.
               Default: None, which means `width`.
-    stopping: "count" stops once `finished` hypotheses have ended. The other values compare scores,
-              too; see `ScoreRule`. They have no effect if the width is 1. Default: "count".
+    stopping: "count" stops once `finished` hypotheses have ended. "estimate" and "bound" continue
+              while an active hypothesis may still reach a better score (see `ScoreRule`). If the
+              width is 1, they are the same as "count". Default: "count".
     extra_candidate: extend each hypothesis by its width + 1 best tokens, not by `width`. Default:
               False.
     rank_unfinished: rank hypotheses that reach the length limit among the finished ones. Default:
@@ -200,7 +201,7 @@ class Candidates:
 
     @classmethod
     def of(cls, totals: Tensor, log_probabilities: Tensor, count: int) -> "Candidates":
-        """Build the candidates from the `count` best tokens of each hypothesis.
+        """Build the candidates: extend each hypothesis by each of its `count` best tokens.
 
         totals:            (B, K)     log-probability of each hypothesis
         log_probabilities: (B · K, V) log-probability of each token as the next token

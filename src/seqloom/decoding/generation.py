@@ -45,7 +45,7 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """Generate `outputs_per_source` outputs for each source. Return them grouped by source.
 
-    choose:      chooses the next token of every row
+    choose:      function that chooses the next token of every output
     rules:       rules that forbid tokens. Default: None, which allows every token and also ignores
                  the prefixes and excluded tokens of the request
     description: properties of the search that `request.tracer` records. It is required if the

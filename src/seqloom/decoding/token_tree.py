@@ -114,9 +114,9 @@ class TokenTree:
     def hypotheses(
         self, leaves: Iterable[int], source: int, normalisation: LengthNormalisation
     ) -> list[Hypothesis]:
-        """Return the hypotheses that end in these nodes, in the same order.
+        """Return the hypotheses that end in the nodes `leaves`, in the order of these nodes.
 
-        source: index of their source
+        source: index of the source of these hypotheses
         """
         return [self._hypothesis(self._path(leaf), source, normalisation) for leaf in leaves]
 

@@ -1,4 +1,4 @@
-"""Registers extensions by name, and finds the extension that a `kind` of a recipe names."""
+"""Registers extensions by name, and finds the extension that a recipe names as its `kind`."""
 
 import importlib
 import inspect
@@ -160,7 +160,10 @@ def _load(path: str, name: str = "") -> Any:
             )
         value = getattr(value, attribute)
     if not (inspect.isclass(value) or inspect.isroutine(value)):
-        raise ExtensionError(f"'{path}' is a {type(value).__name__}, not a class or a function")
+        raise ExtensionError(
+            f"'{path}' is a {type(value).__name__}, not a class or a function; correct the name in "
+            "the recipe"
+        )
     return value
 
 

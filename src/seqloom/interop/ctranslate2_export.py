@@ -106,7 +106,7 @@ def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) 
             raise _difference(f"the greedy output of {text!r}")
     largest = _probability_difference(translator, sources, [ours for [ours] in expected])
     if not largest <= TOLERANCE:
-        raise _difference(f"the log-probabilities by up to {largest:.1e}")
+        raise _difference(f"the log-probabilities, which differ by up to {largest:.1e}")
     same = _compare_beams(run, translator, inputs, sources)
     return (
         f"compared on {len(inputs)} sentences: same tokens, log-probabilities differ by at most "

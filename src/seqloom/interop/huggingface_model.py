@@ -1,4 +1,4 @@
-"""Converts the settings and weights that the Marian and M2M100 models of transformers share."""
+"""Converts settings and weights of Hugging Face models, for the import of Marian and M2M100."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -237,8 +237,8 @@ def decoding_settings(folder: Path) -> BeamConfig:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"{path}: seqloom cannot import this search: {_reason(error)}. Change the value, or "
-            "remove it to use the default of transformers."
+            f"{path}: seqloom cannot import a search setting: {_reason(error)}. Change the value, "
+            "or remove it to use the default of transformers."
         ) from error
 
 

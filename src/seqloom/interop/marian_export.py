@@ -194,7 +194,7 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
             raise _difference(f"the tokens of {text!r}")
     largest = max(_logit_difference(run, model, vocabulary, text) for text in texts)
     if not largest <= TOLERANCE:
-        raise _difference(f"the logits by up to {largest:.1e}")
+        raise _difference(f"the logits, which differ by up to {largest:.1e}")
     greedy = GreedyConfig(max_length=OUTPUT_LIMIT)
     expected_texts = [
         each.text
@@ -285,5 +285,8 @@ def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -
         is_same = prediction.text == text
         same += is_same
         if is_same and abs(prediction.score - score) > SCORE_TOLERANCE:
-            raise _difference(f"the score of {text!r}: {prediction.score:.4f} and {score:.4f}")
+            raise _difference(
+                f"the score of {text!r}: {prediction.score:.4f} in the run, {score:.4f} in the "
+                "exported model"
+            )
     return same

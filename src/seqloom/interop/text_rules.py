@@ -9,7 +9,10 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[str]:
-    """Yield the reasons why a sentencepiece model alone cannot replace the tokenizers."""
+    """Yield the reasons why a sentencepiece model alone would split text in another way.
+
+    Yield nothing if it splits text exactly as these tokenizers do.
+    """
     sides = {"text.tokenizer": source, "text.target_tokenizer": target}
     if source is not None and source.digest == target.digest:
         del sides["text.target_tokenizer"]

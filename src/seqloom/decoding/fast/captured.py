@@ -105,8 +105,10 @@ class SearchProgram:
         return decoder
 
     def _begin(self) -> None:
-        """Prepare the first step: update the copy of the weights, reset the search and start the
-        decoder with `self.memory`."""
+        """Prepare the first step: reset the search and start the decoder with `self.memory`.
+
+        If the program uses a copy of the decoder, first update the weights of the copy.
+        """
         original = self._decoder_ref()
         if self._copy is not None and isinstance(original, nn.Module):
             torch._foreach_copy_(list(self._copy.parameters()), list(original.parameters()))
