@@ -262,14 +262,17 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self, is_over: Tensor | None = None) -> NDArray[np.bool_]:
-        """Return boolean tables on the host, stacked in one array: (2, B, K') or (3, B, K').
+        """Copy the values that decide whether the search stops to the host.
 
-        The first table is `ended`. The second table is True for each candidate in `continuing`
-        that exists: its log-probability is not -inf. The third table is present only if `is_over`
-        (B,) is given; each of its columns is `is_over`.
+        The result is a stack of two or three boolean tables (B, K'):
 
-        The host needs these tables to decide whether the search stops. One copy of all tables
-        makes the host wait for the device only once per step.
+        - `ended`
+        - True for each candidate in `continuing` that exists: its log-probability is not -inf
+        - only if `is_over` is given: `is_over`, repeated in every column
+
+        All tables are copied at once, so that the host waits for the device once per step.
+
+        is_over: (B,) True for each source for which the search stops because of its scores
         """
         tables = [self.ended, self.continuing.totals > FORBIDDEN]
         if is_over is not None:
@@ -397,7 +400,7 @@ class ActiveHypotheses:
         """Return the hypotheses of the next step.
 
         continuing: (B, K') candidates that become the hypotheses of the next step
-        nodes:      indices of their last tokens in the `TokenTree`
+        nodes:      indices of their last tokens in the `TokenTree`, which stores all tokens
         state:      decoder state after the current step
         remaining:  (B',) indices of the sources to keep, out of the B current sources. None keeps
                     all sources
@@ -428,7 +431,8 @@ class ActiveHypotheses:
 class SavedHypotheses:
     """The hypotheses that beam search has saved and does not extend further.
 
-    leaves: for each source, the last token of each saved hypothesis, as an index in the `TokenTree`
+    leaves: for each source, the index of the last token of each saved hypothesis in the
+            `TokenTree`, which stores all tokens
     """
 
     def __init__(self, max_lengths: Sequence[int], stop_after: int) -> None:
@@ -457,10 +461,11 @@ class SavedHypotheses:
         has_ended:    (B, K') True for candidates that end in END
         can_continue: (B, K') True for candidates that the next step can extend
         length:       number of tokens generated so far, including this step
-        end_nodes:    `TokenTree` indices of the candidates of `has_ended`; empty if none has ended
-        nodes:        `TokenTree` indices of the candidates of `can_continue`
+        end_nodes:    for each entry of `has_ended`, the index of the candidate's last token in the
+                      `TokenTree`, which stores all tokens. Empty if no candidate has ended
+        nodes:        the same for each entry of `can_continue`
         is_over:      (B,) True for each source for which the search stops because of its scores.
-                      Default: None: it stops when enough hypotheses have finished
+                      Default: None, which stops the search when enough hypotheses have finished
         """
         self._finished += has_ended.sum(axis=1)
         done = (

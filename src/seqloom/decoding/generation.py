@@ -172,7 +172,7 @@ class RowTracker:
         return self._unfinished.tolist()
 
     def update(self, ended: Tensor, length: int, nodes: range) -> Tensor:
-        """Record which rows end in this step. Return the positions (R',) of the rows to keep.
+        """Record which rows end in this step. Return the indices (R',) of the rows to keep.
 
         A source is finished when all its rows have ended. Dropping rows copies the decoder state,
         so finished sources stay in the batch until they make up at least a quarter of it.

@@ -150,8 +150,8 @@ def _compare_beams(
 ) -> int:
     """Return for how many texts the run and CTranslate2 give the same output with beam search.
 
-    A few outputs may differ: if the scores of two hypotheses are equal up to rounding errors, or
-    if an output reaches the length limit.
+    An output may differ if it reaches the length limit, or if the scores of two hypotheses are
+    equal up to rounding errors.
     """
     decoding = BeamConfig(
         width=5,

@@ -268,8 +268,8 @@ def _generate(
 def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -> int:
     """Return for how many texts the run and the exported model give the same beam search output.
 
-    A few outputs may differ: if the scores of two hypotheses are equal up to rounding errors.
-    Raises a StorageError if an output is the same but its scores differ.
+    An output may differ if the scores of two hypotheses are equal up to rounding errors. Raises a
+    StorageError if the outputs for a text are the same, but their scores are not.
     """
     decoding = BeamConfig(
         width=5,

@@ -9,9 +9,9 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[str]:
-    """Yield the reasons why a sentencepiece model alone would split text in another way.
+    """Yield the reasons why a sentencepiece model does not split text as these tokenizers do.
 
-    Yield nothing if it splits text exactly as these tokenizers do.
+    Yield nothing if it does.
     """
     sides = {"text.tokenizer": source, "text.target_tokenizer": target}
     if source is not None and source.digest == target.digest:

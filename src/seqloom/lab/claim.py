@@ -71,8 +71,8 @@ class PublishedResult:
 
     where:  publication and table
     what:   experiment
-    metric: name of the published metric. The report compares it with the value of the same name in
-            our measurements. If our experiment has no such value, there is no comparison.
+    metric: name of the published metric. If our experiment does not measure a value with this name,
+            the report makes no comparison.
     """
 
     where: str

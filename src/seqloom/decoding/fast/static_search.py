@@ -299,7 +299,7 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """Where N hypotheses end in the tables of `StaticBeam`, which store all steps and rows.
+    """The positions of the last tokens of N hypotheses in the tables that `StaticBeam` fills.
 
     source: (N,) index of the source of each hypothesis
     step:   (N,) step that generated the last token: index in the first dimension of the tables

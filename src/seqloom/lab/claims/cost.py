@@ -36,8 +36,8 @@ T_QUANTILE = 4.303
 class CostSettings:
     """Sizes of the experiment.
 
-    lengths: sequence lengths to measure, in ascending order. There must be at least FITTED of them,
-             because the FITTED longest determine the growth.
+    lengths: sequence lengths to measure, in ascending order. The constant FITTED is their minimum
+             number.
     repeats: number of time measurements at each length. The result is their median.
     """
 
