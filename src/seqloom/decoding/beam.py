@@ -86,8 +86,9 @@ class Beam:
     ) -> list[list[Hypothesis]]:
         """Return at most n_best hypotheses per source.
 
-        Finished hypotheses come before unfinished ones; see also `rank_unfinished`. Both groups are
-        sorted by score, with the best first.
+        Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
+        best first. If `rank_unfinished` is True, a hypothesis at the length limit counts as
+        finished.
         """
         request.check(memory.mask.shape[0])
         prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)

@@ -191,10 +191,10 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     for text in texts:
         expected = vocabulary.ids([*ours.encode(text), END])
         if tokenizer(text)["input_ids"] != expected:
-            raise _difference(f"the tokens of {text!r}")
+            raise _difference(f"the tokens of {text!r} differ")
     largest = max(_logit_difference(run, model, vocabulary, text) for text in texts)
     if not largest <= TOLERANCE:
-        raise _difference(f"the logits, which differ by up to {largest:.1e}")
+        raise _difference(f"the logits differ by up to {largest:.1e}")
     greedy = GreedyConfig(max_length=OUTPUT_LIMIT)
     expected_texts = [
         each.text
@@ -205,7 +205,7 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     found, _ = _generate(model, tokenizer, texts, beams=1)
     wrong = [text for text, a, b in zip(texts, expected_texts, found, strict=True) if a != b]
     if wrong:
-        raise _difference(f"the greedy outputs of {len(wrong)} sentences, such as {wrong[0]!r}")
+        raise _difference(f"the greedy outputs for {len(wrong)} texts differ, such as {wrong[0]!r}")
     same = _compare_beams(run, model, tokenizer, texts)
     return (
         f"compared on {len(texts)} sentences: same tokens, logits differ by at most {largest:.0e}, "
@@ -215,7 +215,7 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
 
 def _difference(what: str) -> StorageError:
     return StorageError(
-        f"the exported model differs from the run in {what}. Nothing was written. This is an error "
+        f"the exported model differs from the run: {what}. Nothing was written. This is an error "
         "in seqloom; please report it with the recipe."
     )
 
@@ -286,7 +286,7 @@ def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -
         same += is_same
         if is_same and abs(prediction.score - score) > SCORE_TOLERANCE:
             raise _difference(
-                f"the score of {text!r}: {prediction.score:.4f} in the run, {score:.4f} in the "
-                "exported model"
+                f"the score of {text!r} is {prediction.score:.4f} in the run and {score:.4f} in "
+                "the exported model"
             )
     return same

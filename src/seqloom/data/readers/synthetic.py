@@ -90,7 +90,8 @@ def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candi
     The source is the tag <U> (upper case) or <L> (lower case), followed by the text. Return None if
     the text has fewer than `config.min_length` characters.
 
-    The key is the text without the tag, so that both versions of a text are in the same split.
+    The `key` of the pair, which determines its split, is the text without the tag. Both versions of
+    a text are therefore in the same split.
     """
     sentence = generator.choice(_sentences())
     if config.part == "any":

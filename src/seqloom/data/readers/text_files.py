@@ -56,7 +56,7 @@ def locate(name: str, folder: str) -> Path:
 
 
 def locate_all(names: FileNames, folder: str) -> list[Path]:
-    """Return the paths of all files that a setting names, in order. Patterns are expanded.
+    """Return the paths of all files that a setting lists, in this order. Expand patterns.
 
     Raise a NotFoundError that lists every missing file and every pattern without a file.
     """

@@ -238,10 +238,10 @@ def capture_graphs(
 
 @cache
 def _warmup_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the stream for warm-up runs on this device.
+    """Return the CUDA stream for the warm-up runs, which precede the capture of a graph.
 
-    All warm-up runs use the same stream, because the allocator reuses freed memory only within a
-    stream.
+    All warm-up runs on a device use the same stream, because the allocator reuses freed memory only
+    within a stream.
     """
     return torch.cuda.Stream(device)
 

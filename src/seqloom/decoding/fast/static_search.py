@@ -394,7 +394,7 @@ def make_hypotheses(
 def build_static_search(
     search: Greedy | Beam, size: int, steps: int, dtype: torch.dtype, device: torch.device
 ) -> StaticSearch:
-    """Build the static version of a search, for `size` sources and at most `steps` steps."""
+    """Build the fixed-shape version of a search, for `size` sources and at most `steps` steps."""
     if isinstance(search, Greedy):
         return StaticGreedy(search, size, steps, dtype, device)
     return StaticBeam(search, size, steps, dtype, device)

@@ -1,4 +1,4 @@
-"""The cost of attention grows with the square of the length.
+"""Tests the claim: the cost of attention grows with the square of the sequence length.
 
 The cost of a recurrent layer grows linearly with the length.
 """

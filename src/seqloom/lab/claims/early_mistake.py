@@ -1,4 +1,4 @@
-"""One wrong word leads to more wrong words.
+"""Tests the claim: in an output, one wrong word leads to more wrong words.
 
 A search for the most probable sentence avoids some of these errors.
 """

@@ -1,4 +1,4 @@
-"""Queries and keys receive a gradient from soft attention, but none from hard attention.
+"""Tests the claim: only soft attention gives queries and keys a gradient, hard attention does not.
 
 Finite differences of the loss confirm the gradients of autograd.
 """

@@ -1,4 +1,4 @@
-"""Several heads can attend to different positions in the same step, however far apart.
+"""Tests the claim: several attention heads can attend to several distant positions in one step.
 
 A single head can only average the positions.
 """

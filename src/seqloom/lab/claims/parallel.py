@@ -1,4 +1,4 @@
-"""A Transformer trains on all positions in parallel.
+"""Tests the claim: a Transformer trains on all positions in parallel.
 
 A recurrent network processes one position after another.
 """

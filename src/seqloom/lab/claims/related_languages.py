@@ -1,4 +1,5 @@
-"""Data of a related language pair helps a low-resource pair, and zero-shot translation works.
+"""Tests the claims: data of a related language pair helps a pair with little data, and zero-shot
+translation works.
 
 The control is a language pair that is not related. Zero-shot translation is between two languages
 that never occur together in training.

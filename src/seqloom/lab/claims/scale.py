@@ -1,4 +1,4 @@
-"""If q · k is divided by √d, the softmax neither saturates nor becomes uniform.
+"""Tests the claim: if q · k is divided by √d, the softmax neither saturates nor becomes uniform.
 
 Without division it saturates. With division by d it stays nearly uniform.
 """

@@ -1,4 +1,4 @@
-"""Four statements of the lectures about the score functions of attention.
+"""Tests four claims about the score functions of attention.
 
 1. Attention works with each of the score functions.
 2. RBF and the dot product rank keys of unit length alike.

@@ -1,6 +1,6 @@
-"""A model learns faster with teacher forcing than with free running.
+"""Tests the claim: a model learns faster with teacher forcing than with free running.
 
-A model trained with scheduled sampling is more robust to its own errors.
+A model that is trained with scheduled sampling is more robust to its own errors.
 """
 
 from dataclasses import dataclass
