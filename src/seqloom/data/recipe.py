@@ -1,4 +1,4 @@
-"""Loads a recipe and, if it has no model, chooses a preset by the number of its training pairs."""
+"""Loads a recipe. If the recipe has no model, the number of training pairs determines a preset."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -32,7 +32,8 @@ def load_recipe(
 def count_pairs(data: DataConfig) -> int:
     """Count the training pairs of a recipe, up to MAX_COUNTED. The count of large files is cached.
 
-    Invalid lines and the replayed data of a parent do not count.
+    Invalid lines do not count. In fine-tuning, pairs that are repeated from the training data of
+    the original run (`data.replay`) do not count either.
     """
     # These modules import libraries that take seconds to load.
     from seqloom.data.corpus.disk_cache import cached_folder

@@ -39,8 +39,9 @@ class Beam:
     width:    number of hypotheses per source that each step extends
     finished: the search for a source stops once this many of its hypotheses have generated END.
               Default: None, which means `width`.
-    stopping: "count" stops once `finished` hypotheses have ended. The other values compare scores,
-              too; see `ScoreRule`. They have no effect if the width is 1. Default: "count".
+    stopping: "count" stops once `finished` hypotheses have ended. "estimate" and "bound" continue
+              while an active hypothesis may still reach a better score (see `ScoreRule`). If the
+              width is 1, they are the same as "count". Default: "count".
     extra_candidate: extend each hypothesis by its width + 1 best tokens, not by `width`. Default:
               False.
     rank_unfinished: rank hypotheses that reach the length limit among the finished ones. Default:
@@ -85,8 +86,9 @@ class Beam:
     ) -> list[list[Hypothesis]]:
         """Return at most n_best hypotheses per source.
 
-        Finished hypotheses come before unfinished ones; see also `rank_unfinished`. Both groups are
-        sorted by score, with the best first.
+        Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
+        best first. If `rank_unfinished` is True, a hypothesis at the length limit counts as
+        finished.
         """
         request.check(memory.mask.shape[0])
         prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)
@@ -200,7 +202,7 @@ class Candidates:
 
     @classmethod
     def of(cls, totals: Tensor, log_probabilities: Tensor, count: int) -> "Candidates":
-        """Build the candidates from the `count` best tokens of each hypothesis.
+        """Build the candidates: extend each hypothesis by each of its `count` best tokens.
 
         totals:            (B, K)     log-probability of each hypothesis
         log_probabilities: (B · K, V) log-probability of each token as the next token
@@ -227,12 +229,14 @@ class Candidates:
 
 @dataclass(frozen=True)
 class SelectedCandidates:
-    """The result of `Candidates.select`: N candidates for each of B sources.
+    """N candidates for each of B sources. A candidate is a hypothesis, extended by one token.
 
     All fields have the shape (B, N).
 
-    totals, log_probabilities, tokens: as in `Candidates`
-    parents: index (0 ... K - 1, within its source) of the hypothesis that each candidate extends
+    totals:            log-probability of the hypothesis including the token
+    log_probabilities: log-probability of the token
+    tokens:            the token
+    parents:           index of the extended hypothesis among the hypotheses of its source
     """
 
     totals: Tensor
@@ -243,15 +247,15 @@ class SelectedCandidates:
 
 @dataclass(frozen=True)
 class BeamSelection:
-    """The result of `select_candidates`.
+    """The candidates that beam search selects in one step, for B sources.
 
     K' is the beam width, or the number of candidates per source if that number is smaller.
 
     best:       (B, K') the best candidates of each source, best first
     ended:      (B, K') True for each candidate of `best` that ends in END. The search saves these
-                candidates
+                candidates as finished hypotheses
     continuing: (B, K') the best candidates without END. If a source has fewer than K' of them, the
-                remaining entries have a total of -inf
+                remaining entries have a log-probability (`totals`) of -inf
     """
 
     best: SelectedCandidates
@@ -259,13 +263,17 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self, is_over: Tensor | None = None) -> NDArray[np.bool_]:
-        """Copy two or three tables of flags to the host: (2, B, K') or (3, B, K').
+        """Copy the values that decide whether the search stops to the host.
 
-        The first table is `ended`. The second table is True for each entry of `continuing` whose
-        total is not -inf. The third table repeats `is_over` (B,), if it is given, in every column.
+        The result is a stack of two or three boolean tables (B, K'):
 
-        The host needs these values to decide when a search stops. This is the only point of a step
-        at which the host waits for the device.
+        - `ended`
+        - True for each candidate in `continuing` that exists: its log-probability is not -inf
+        - only if `is_over` is given: `is_over`, repeated in every column
+
+        All tables are copied at once, so that the host waits for the device once per step.
+
+        is_over: (B,) True for each source for which the search stops because of its scores
         """
         tables = [self.ended, self.continuing.totals > FORBIDDEN]
         if is_over is not None:
@@ -290,8 +298,9 @@ def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
 
 @dataclass(frozen=True)
 class FinishedScores:
-    """Scores and length limits of the B sources for which the search continues. A `ScoreRule` uses
-    them to decide whether the search stops for a source.
+    """Scores and length limits of the B sources that the search has not finished.
+
+    The stopping rule (`ScoreRule`) compares them with the scores of active hypotheses.
 
     scores:      (B, C) the C best scores of finished hypotheses; -inf where fewer have ended
     max_lengths: (B,)   maximum number of tokens
@@ -312,13 +321,16 @@ class FinishedScores:
 
 @dataclass(frozen=True)
 class ActiveHypotheses:
-    """The hypotheses that the next step extends: K per source, R = B · K rows.
+    """The hypotheses that the next step extends: K for each of B unfinished sources.
+
+    The decoder processes them as a batch of R = B · K rows.
 
     totals:    (B, K)     log-probability so far; -inf where a hypothesis does not exist
     generated: (R, 1 + t) START and the tokens so far
-    nodes:     (R,)       node of each row's last token in the `TokenTree`
-    sources:   (B,)       index, in the memory, of each source for which the search continues
-    finished:  scores of finished hypotheses; None if the search has no `ScoreRule`
+    nodes:     (R,)       index of each row's last token in the `TokenTree`, which stores all tokens
+    sources:   (B,)       index of each source in the batch that the search started with
+    state:     decoder state
+    finished:  scores of finished hypotheses; None if the search stops without comparing scores
     """
 
     totals: Tensor
@@ -351,22 +363,25 @@ class ActiveHypotheses:
 
     @cached_property
     def _first_rows(self) -> Tensor:
-        """(B, 1) index of the first row of each source"""
+        """(B, 1) index of the first of each source's K rows in the batch of hypotheses"""
         sources, hypotheses = self.totals.shape
         rows = torch.arange(0, sources * hypotheses, hypotheses, device=self.totals.device)
         return rows.unsqueeze(1)
 
     def rows(self, columns: Tensor) -> Tensor:
-        """Convert hypothesis indices (B, N), each 0 ... K - 1 within its source, to row indices
-        (B · N,) of the batch."""
+        """Convert hypothesis indices (B, N), which count from 0 in each source, to row indices
+        (B · N,), which count from 0 in the whole batch."""
         return (self._first_rows + columns).flatten()
 
     def source_of_rows(self) -> Tensor:
-        """(R,) index, in the memory, of the source of each row"""
+        """(R,) for each hypothesis, the index of its source in the original batch"""
         return self.sources.repeat_interleave(self.totals.shape[1])
 
     def add_to(self, tree: TokenTree, candidates: SelectedCandidates) -> range:
-        """Add the tokens of these candidates (B, N) to the tree. Return their nodes."""
+        """Add the last tokens of these candidates (B, N) to the tree that stores all tokens.
+
+        Return the indices of the new tree nodes.
+        """
         rows = self.rows(candidates.parents)
         return tree.add(
             candidates.tokens.flatten(),
@@ -386,11 +401,11 @@ class ActiveHypotheses:
         """Return the hypotheses of the next step.
 
         continuing: (B, K') candidates that become the hypotheses of the next step
-        nodes:      nodes of these candidates in the tree
+        nodes:      indices of their last tokens in the `TokenTree`, which stores all tokens
         state:      decoder state after the current step
-        remaining:  (B',) indices, among the B sources of this step, of the sources for which the
-                    search continues; None if it continues for all
-        finished:   scores of finished hypotheses of the B sources, after the current step
+        remaining:  (B',) indices of the sources to keep, out of the B current sources. None keeps
+                    all sources
+        finished:   scores of the finished hypotheses after the current step
         """
         parents, tokens = self.rows(continuing.parents), continuing.tokens.flatten()  # (B · K',)
         new_nodes = torch.arange(nodes.start, nodes.stop, device=tokens.device)
@@ -415,9 +430,10 @@ class ActiveHypotheses:
 
 
 class SavedHypotheses:
-    """The hypotheses of each source that are not extended further.
+    """The hypotheses that beam search has saved and does not extend further.
 
-    leaves: for each source, the tree nodes in which its saved hypotheses end
+    leaves: for each source, the index of the last token of each saved hypothesis in the
+            `TokenTree`, which stores all tokens
     """
 
     def __init__(self, max_lengths: Sequence[int], stop_after: int) -> None:
@@ -440,16 +456,17 @@ class SavedHypotheses:
         """Save the hypotheses that end in this step. If the search stops for a source, also save
         its unfinished hypotheses.
 
-        Return the indices (B',), among the B sources of this step, of the sources for which the
-        search continues.
+        Return the indices (B',) of the sources for which the search continues, out of the B
+        sources of this step.
 
-        has_ended, can_continue: (B, K') from `BeamSelection.flags`
-        length:                  number of tokens generated so far, including this step
-        end_nodes:               nodes of the candidates in `BeamSelection.best`; empty if no
-                                 hypothesis has ended
-        nodes:                   nodes of the candidates in `BeamSelection.continuing`
-        is_over:                 (B,) True for each source for which the `ScoreRule` stops the
-                                 search. Default: None, which counts finished hypotheses
+        has_ended:    (B, K') True for candidates that end in END
+        can_continue: (B, K') True for candidates that the next step can extend
+        length:       number of tokens generated so far, including this step
+        end_nodes:    for each entry of `has_ended`, the index of the candidate's last token in the
+                      `TokenTree`, which stores all tokens. Empty if no candidate has ended
+        nodes:        the same for each entry of `can_continue`
+        is_over:      (B,) True for each source for which the search stops because of its scores.
+                      Default: None, which stops the search when enough hypotheses have finished
         """
         self._finished += has_ended.sum(axis=1)
         done = (
@@ -472,10 +489,10 @@ class SavedHypotheses:
 def step_outcome(
     active: ActiveHypotheses, candidates: Candidates, selection: BeamSelection, remaining: Tensor
 ) -> StepOutcome:
-    """Return a description of what a step decided. A tracer records it.
+    """Return which candidates a step compared, finished and kept, for the trace of the search.
 
-    remaining: (B',) indices, among the B sources of this step, of the sources for which the
-               search continues
+    remaining: (B',) indices of the sources for which the search continues, out of the B sources of
+               this step
     """
 
     def keys(parents: Tensor, tokens: Tensor) -> list[CandidateKey]:

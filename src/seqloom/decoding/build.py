@@ -26,10 +26,10 @@ from seqloom.text.tokenizer import Tokenizer
 def build_rules(config: SearchRulesConfig, tokenizer: Tokenizer | None = None) -> Rules:
     """Build the rules that forbid tokens during a search.
 
-    They do not include `max_length`, which is part of each `SearchRequest`.
+    The maximum length is not one of these rules. It is part of each `SearchRequest`.
 
-    tokenizer: tokenizer of the target. Rules outside seqloom (decoding.rules) receive it. Default:
-               None, for a config without such rules
+    tokenizer: target tokenizer. It is passed to user-defined rules (setting decoding.rules), and
+               is required only if there are such rules. Default: None
     """
     assert not config.rules or tokenizer is not None, "decoding.rules needs the target tokenizer"
     extensions = tuple(_build_rule(rule, tokenizer) for rule in config.rules)
@@ -53,14 +53,15 @@ def _build_rule(config: RuleExtensionConfig, tokenizer: Tokenizer | None) -> Rul
 
 
 def build_normalisation(config: DecodingConfig) -> LengthNormalisation:
-    """Build the length normalisation of the scores of a search."""
+    """Build the rule by which a search normalises the scores of its outputs by their length."""
     return LengthNormalisation(config.length_penalty, config.length_counts_end)
 
 
 def build_search(config: SearchConfig, tokenizer: Tokenizer | None = None) -> Search:
     """Build the search that a recipe describes.
 
-    tokenizer: see `build_rules`
+    tokenizer: target tokenizer. It is passed to user-defined rules (setting decoding.rules), and
+               is required only if there are such rules. Default: None
     """
     rules, length_penalty = build_rules(config, tokenizer), config.length_penalty
     counts_end = config.length_counts_end

@@ -9,10 +9,10 @@ from seqloom.decoding.search import SearchRequest
 
 
 class Exclusions:
-    """The excluded tokens of each source of a search request.
+    """The tokens that a search request excludes, for each of its sources.
 
-    A search applies them before its `Rules`. The rules allow END if every other token is
-    forbidden, so each row always has an allowed token.
+    A search forbids these tokens before it applies its general `Rules`. If every other token is
+    forbidden, the rules allow END, so that every hypothesis can end.
     """
 
     def __init__(self, request: SearchRequest) -> None:
@@ -24,9 +24,10 @@ class Exclusions:
     ) -> None:
         """Set the log-probability of every excluded token to -inf, in place.
 
-        Within the forced prefix, no token is excluded. After it, a token is excluded if it would
-        complete one of the excluded sequences. Directly after the prefix, the tokens in
-        `ExcludedTokens.after_prefix` are excluded, too.
+        Each row is a hypothesis. While its forced prefix is generated, no token is excluded. After
+        the prefix, a token is excluded if it would complete an excluded sequence. For the first
+        token after the prefix, the tokens in `ExcludedTokens.after_prefix` are excluded, too.
+
         log_probabilities: (R, V)     log-probability of each token under the model
         generated:         (R, 1 + t) START and the t tokens of each row so far
         sources:           function that returns the index (R,) of the source of each row

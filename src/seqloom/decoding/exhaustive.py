@@ -137,10 +137,10 @@ def best_indices(totals: Tensor, count: int) -> list[int]:
 
 
 def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
-    """Return a description of what a step decided. A tracer records it.
+    """Return which candidates a step finished and kept, for the trace of the search.
 
-    Exhaustive search keeps every allowed candidate. The n_best candidates come first in `ended`
-    and in `continuing`, with the best first.
+    Exhaustive search keeps every allowed candidate. In the result, the lists `ended` and
+    `continuing` start with their n_best candidates, best first.
 
     allowed: (R, V) log-probability of each token in this step, -inf if it is forbidden
     totals:  (R,)   log-probability of each hypothesis before this step

@@ -45,7 +45,7 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """Generate `outputs_per_source` outputs for each source. Return them grouped by source.
 
-    choose:      chooses the next token of every row
+    choose:      function that chooses the next token of every output
     rules:       rules that forbid tokens. Default: None, which allows every token and also ignores
                  the prefixes and excluded tokens of the request
     description: properties of the search that `request.tracer` records. It is required if the
@@ -100,11 +100,12 @@ def generate(
 class OutputRows:
     """The outputs under construction, one per row. The rows of one source are adjacent.
 
-    Rows of finished sources are dropped from time to time, which renumbers the rows that remain.
+    From time to time, the search drops the rows of finished sources.
 
-    indices:   (R,)       index of each row before any row was dropped
+    indices:   (R,)       index of each row in the first step, when no row had been dropped
     generated: (R, 1 + t) START and the tokens so far
-    nodes:     (R,)       node of each row's last token in the `TokenTree`
+    nodes:     (R,)       index of each row's last token in the `TokenTree`, which stores all tokens
+    state:     decoder state
     """
 
     indices: Tensor
@@ -133,10 +134,10 @@ class OutputRows:
         return self.indices // outputs_per_source
 
     def keep(self, rows: Tensor, outputs_per_source: int) -> "OutputRows":
-        """Return a copy that keeps only some rows.
+        """Return a copy that contains only some of the rows.
 
-        rows: (R',) positions of these rows among the current rows, not values of `indices`. For
-              each source, either all of its rows are kept or none
+        rows: (R',) positions of the rows to keep, counted in the current batch. They must include
+              either all rows of a source or none
         """
         sources = rows[::outputs_per_source] // outputs_per_source
         return OutputRows(
@@ -148,12 +149,12 @@ class OutputRows:
 
 
 class RowTracker:
-    """Tracks on the host which rows have ended.
+    """Tracks on the host which rows (outputs) have ended.
 
     A row ends when it generates END or reaches its maximum length.
 
-    leaves: for each row of the first step, the node of its last token in the `TokenTree`; ROOT
-            for a row that has not ended
+    leaves: for each row of the first step, the index of its last token in the `TokenTree`, which
+            stores all tokens; ROOT (-1) for a row that has not ended
 
     The host waits for the device only in `update`, once per step.
     """
@@ -171,15 +172,14 @@ class RowTracker:
         return self._unfinished.tolist()
 
     def update(self, ended: Tensor, length: int, nodes: range) -> Tensor:
-        """Record which rows end in this step. Return the rows to keep, as positions (R',) among the
-        current rows.
-
-        ended:  (R,) True for rows that have generated END in this step
-        length: number of tokens generated so far, including this step
-        nodes:  tree nodes of the tokens of this step
+        """Record which rows end in this step. Return the indices (R',) of the rows to keep.
 
         A source is finished when all its rows have ended. Dropping rows copies the decoder state,
         so finished sources stay in the batch until they make up at least a quarter of it.
+
+        ended:  (R,) True for rows that have generated END in this step
+        length: number of tokens generated so far, including this step
+        nodes:  indices of the tokens of this step in the `TokenTree`, which stores all tokens
         """
         over = ended.cpu().numpy() | (self._max_lengths[self._rows] <= length)
         closing = np.flatnonzero(over & self._unfinished)
@@ -195,11 +195,11 @@ class RowTracker:
 def step_outcome(
     tokens: Tensor, chosen: Tensor, remaining: Tensor, unfinished: Sequence[bool]
 ) -> StepOutcome:
-    """Return a description of what a step decided. A tracer records it.
+    """Return which tokens a step chose and which outputs it ended, for the trace of the search.
 
     tokens:     (R,)  chosen token of each row
     chosen:     (R,)  log-probability of each chosen token
-    remaining:  (R',) indices of the rows that the next step keeps
+    remaining:  (R',) indices of the rows that stay in the batch
     unfinished: for each of these R' rows, True if it has not ended
     """
     keys = list(enumerate(tokens.tolist()))

@@ -15,9 +15,9 @@ class Hypothesis:
     finished:          False if the search reached the length limit before END
     log_probabilities: log p of each token under the model, including END if finished
     score:             sum of `log_probabilities`, normalised by length; higher is better
-    attention:         (T, ..., S) attention weights of each token, including END if finished, as
-                       reduced by `SearchRequest.keep_attention`. None if the request keeps no
-                       attention or the model has no attention
+    attention:         (T, ..., S) attention weights of each token, including END if finished. The
+                       function `SearchRequest.keep_attention` determines the dimensions between T
+                       and S. None if there is no such function or the model has no attention
     """
 
     tokens: tuple[int, ...]
@@ -55,7 +55,7 @@ class LengthNormalisation:
     @overload
     def score(self, log_probability: Tensor, steps: int | Tensor, finished: bool) -> Tensor: ...
     def score(self, log_probability: Any, steps: Any, finished: Any) -> Any:
-        """Return the score of an output. With arrays or tensors, return the scores of several outputs.
+        """Return the score of one output. With arrays or tensors, return the score of each output.
 
         steps:    number of generated tokens, END included
         finished: True if the last of these tokens is END

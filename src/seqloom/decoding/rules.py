@@ -25,7 +25,10 @@ MAX_DEFAULT_LENGTH = 256
 
 
 class Rule(Protocol):
-    """Interface of a rule that is defined outside seqloom. The setting decoding.rules names it."""
+    """Interface of a user-defined rule that forbids tokens during a search.
+
+    A recipe lists such rules in the setting decoding.rules.
+    """
 
     def __call__(self, generated: Tensor, log_probabilities: Tensor) -> Tensor:
         """Return a boolean mask that is True for each token that a row must not generate next.
@@ -73,7 +76,7 @@ class Rules:
     def __call__(
         self, log_probabilities: Tensor, generated: Tensor, forced: Tensor | None
     ) -> Tensor:
-        """Apply `forbid` to a copy of the log-probabilities and return the copy."""
+        """Return a copy of the log-probabilities in which every forbidden token has -inf."""
         allowed = log_probabilities.clone()
         self.forbid(allowed, generated, forced)
         return allowed
@@ -118,7 +121,7 @@ class Rules:
             )
 
     def _apply_extensions(self, log_probabilities: Tensor, generated: Tensor) -> None:
-        """Forbid, in place, the tokens that the extensions forbid. If nothing remains, allow END."""
+        """Apply the user-defined rules, in place. If no token remains allowed, allow END again."""
         end = log_probabilities[:, END].clone()
         for rule in self.extensions:
             forbidden = rule(generated, log_probabilities.clone())

@@ -84,7 +84,7 @@ class Sampling:
         )
 
     def _uniforms(self, request: SearchRequest) -> NDArray[np.float32]:
-        """Return random numbers (B · samples, T) from the uniform distribution on [0, 1).
+        """Draw a random number from [0, 1) for each sample and step: (B · samples, T)
 
         Each sample has its own random generator.
         """

@@ -24,7 +24,8 @@ R: rows; L: layers; H: heads; S: source positions.
 class ExcludedTokens:
     """Tokens that the outputs of one source must not contain after their forced prefix.
 
-    sequences:    token sequences that must not be completed
+    sequences:    token sequences that must not occur. Only their last token must be after the
+                  prefix; the others may be part of it
     after_prefix: tokens that must not follow the prefix directly
     """
 
@@ -47,9 +48,8 @@ class SearchRequest:
                     on the position in the batch, so that the caller may sort and split batches.
                     Default: None, which means 0, 1, ...
     tracer:         records the candidates of every step. Default: None
-    excluded:       for each source, tokens that its outputs must not contain. Use a plain search
-                    for a request with this field: the fast versions of the searches ignore the
-                    field. Default: None, which excludes nothing
+    excluded:       for each source, tokens that its outputs must not contain. Default: None, which
+                    excludes nothing
     """
 
     max_lengths: Sequence[int]

@@ -29,7 +29,7 @@ class ScoreRule:
     def add_finished(
         self, scores: Tensor, totals: Tensor, ended: Tensor, length: int | Tensor
     ) -> Tensor:
-        """Return the `count` best scores of finished hypotheses after a step, best first: (B, C)
+        """Return the `count` best scores of finished hypotheses after a step: (B, C), best first
 
         scores: (B, C) the scores before the step; -inf where fewer hypotheses have ended
         totals: (B, K) log-probability of each candidate of the step
@@ -45,7 +45,7 @@ class ScoreRule:
     ) -> Tensor:
         """Return True for each source for which the search stops: (B,)
 
-        scores:      (B, C) result of `add_finished`
+        scores:      (B, C) the best scores of finished hypotheses, best first
         active:      (B,)   log-probability of the best active hypothesis
         length:      number of tokens of this hypothesis
         max_lengths: (B,)   maximum number of tokens

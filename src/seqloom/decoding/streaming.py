@@ -40,10 +40,12 @@ class StreamingCallback(Protocol):
 
 @dataclass(frozen=True)
 class StreamedSources:
-    """`State.fixed` of a `StreamingDecoder`: one row per source that is still in the batch.
+    """The part of the state of a `StreamingDecoder` that has one row per source (`State.fixed`).
+
+    A search drops finished sources from the batch. `indices` tells which sources remain.
 
     fixed:   `State.fixed` of the wrapped decoder
-    indices: index of each source in the batch of the first step
+    indices: for each remaining source, its index in the original batch
     """
 
     fixed: Rows
@@ -57,7 +59,7 @@ class StreamedSources:
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """`State.moving` of a `StreamingDecoder`: one row per hypothesis.
+    """The part of the state of a `StreamingDecoder` with one row per hypothesis (`State.moving`).
 
     moving:   `State.moving` of the wrapped decoder
     logits:   (R, V) logits of the previous step; None if no input is streaming
@@ -129,7 +131,7 @@ class StreamingDecoder:
     ) -> None:
         """Report each row's newest token.
 
-        sources:  for each source that is still in the batch, its index in the first batch
+        sources:  for each source that is still in the batch, its index in the original batch
         logits:   (R, V) logits of the previous step, from which the search chose the token
         finished: (R,) True for rows that have generated END. They may stay in the batch for some
                   steps, but their tokens are not reported

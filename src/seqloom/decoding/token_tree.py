@@ -20,8 +20,8 @@ class TokenTree:
     A search adds nodes at every step and keeps only their indices. At the end, each hypothesis is
     built by following the pointers from its last token (leaf) back to its first token.
 
-    A row of a step may generate several tokens, which all have the attention weights of that row.
-    Therefore the weights are stored once per row, and each node stores the index of its row.
+    In a step, a search may extend one row by several tokens. These tokens have the same attention
+    weights. The tree therefore stores the weights once per row, and each node stores its row.
     """
 
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
@@ -35,9 +35,9 @@ class TokenTree:
         self._nodes: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     def begin_step(self, attention: Tensor | None, rows: int) -> None:
-        """Start a step. Store the part of its attention weights that `keep_attention` returns.
+        """Start a step and store its attention weights, if the search keeps attention weights.
 
-        attention: (R, L, H, S) attention weights of the step; None if there are none
+        attention: (R, L, H, S) weights of each row, layer and head; None if there are none
         rows:      R, the number of rows of the step
         """
         self._step_offset, self._next_offset = self._next_offset, self._next_offset + rows
@@ -74,9 +74,12 @@ class TokenTree:
         return path[::-1]
 
     def _attention_of(self, path: Sequence[int], source: int) -> Tensor | None:
-        """Return the attention weights (T, ..., S) of the T tokens of a path.
+        """Return the attention weights (T, ..., S) of the T tokens of a hypothesis.
 
         S is the length of the source without padding. Return None if no weights were stored.
+
+        path:   nodes of the tokens
+        source: index of the source
         """
         if not self._attention:
             return None
@@ -111,9 +114,9 @@ class TokenTree:
     def hypotheses(
         self, leaves: Iterable[int], source: int, normalisation: LengthNormalisation
     ) -> list[Hypothesis]:
-        """Return the hypotheses that end in these nodes, in the same order.
+        """Return the hypotheses that end in the nodes `leaves`, in the order of these nodes.
 
-        source: index of their source
+        source: index of the source of these hypotheses
         """
         return [self._hypothesis(self._path(leaf), source, normalisation) for leaf in leaves]
 
@@ -131,7 +134,7 @@ class TokenTree:
         best first.
 
         complete_length: unfinished hypotheses with this number of tokens rank among the finished
-                         ones. Default: None, only finished hypotheses do
+                         ones. Default: None, which ranks every unfinished hypothesis after them
         """
         tokens, log_probabilities, _, _ = self._columns
         paths = [self._path(leaf) for leaf in leaves]

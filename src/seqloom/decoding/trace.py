@@ -31,7 +31,7 @@ class Fate(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a candidate has the fate STOPPED or DROPPED.
+    """Why the search dropped a candidate, or why it saved the candidate as an output without END.
 
     PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH, REPEAT and EXTENSION: a rule (`Rules`) forbids the token.
     """
@@ -103,8 +103,7 @@ class SearchTrace:
     width:             beam width or number of samples; 1 for greedy and exhaustive search
     n_best:            requested maximum number of outputs
     length_penalty:    exponent of the score, log p / length^length_penalty
-    ranked:            True if outputs are sorted by score, False if they are in the order of
-                       sampling
+    ranked:            True if outputs are sorted by score; False for greedy search and sampling
     prefix:            forced tokens at the start of every output
     steps:             candidates of each step; if `ranked`, those with the highest total come first
     length_counts_end: True if END counts in the length
@@ -147,8 +146,10 @@ class SearchTrace:
                         yield step, position
 
     def best(self) -> list[list[CandidateIndex]]:
-        """Return the path (see `path`) of each output, in the order in which the search returns the
-        outputs."""
+        """Return, for each output, the indices of its candidates from the first step to the last.
+
+        The outputs are in the order in which the search returns them.
+        """
         paths = [self.path(leaf) for leaf in self.leaves()]
         if not self.ranked:
             return sorted(paths, key=lambda path: path[0])

@@ -26,9 +26,9 @@ class SearchDescription:
 
     kind:         beam, greedy, sample or exhaustive
     width:        beam width or number of samples; 1 for greedy and exhaustive search
-    initial_rows: number of rows per source in the first step
+    initial_rows: number of hypotheses per source in the first step
     sampled:      True if tokens are drawn at random
-    ranked:       True if outputs are sorted by score, False if they are in the order of their rows
+    ranked:       True if outputs are sorted by score; False for greedy search and sampling
     rank_unfinished: True if outputs that reach the length limit rank among the finished ones
     """
 
@@ -44,14 +44,16 @@ class SearchDescription:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """The decisions of one step.
+    """What a search did with its candidates in one step.
+
+    A candidate is a hypothesis, extended by one token.
 
     compared:   candidates that the search compared, with the log-probabilities of their tokens
     ended:      candidates that end in END and are saved
-    continuing: candidates without END. Either the next step extends them or, if the search for
-                their source stops at this step, the search saves them as outputs
-    next_rows:  for each row of the next step, the candidate that the row extends. None if the row
-                is unused or its hypothesis has ended. The trace omits such rows
+    continuing: candidates without END. The next step extends them, unless the search for their
+                source stops at this step. In that case, the search saves them as outputs
+    next_rows:  for each row of the next step, the candidate that it extends. None for a row that
+                is unused or has ended; the trace omits such a row
     """
 
     compared: Mapping[CandidateKey, float]
@@ -76,8 +78,9 @@ class StepOutcome:
 class _Row:
     """A hypothesis that the next step extends.
 
-    index:     index of this hypothesis among the candidates that the tracer recorded for its source
-               in the latest step; NO_PARENT before the first step
+    source:    index of the source
+    index:     the tracer records a list of candidates per source and step. This is the index of
+               the hypothesis in the latest list; NO_PARENT before the first step
     total:     log-probability so far
     generated: START and the tokens so far
     """
@@ -240,7 +243,8 @@ class Tracer:
 def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
     """Return why the rules forbid `token` as the next token; None if they allow it.
 
-    The function ignores the exception that allows END early (see `Rules`).
+    END before the minimum length counts as forbidden, although `Rules` allow it if every other
+    token is forbidden.
 
     generated: START and the tokens so far
     forced:    token that must come next; PAD if no token is forced

@@ -28,7 +28,7 @@ class ExtensionVersion:
 
 
 def extension_version(extension: Any) -> ExtensionVersion:
-    """Return the version of a class or function.
+    """Return the package, its version and the digest of the source code of an extension.
 
     The digest covers the module that defines the extension, not the modules that it imports.
     """

@@ -1,4 +1,4 @@
-"""Registers extensions by name, and finds the extension that a `kind` of a recipe names."""
+"""Registers extensions by name, and finds the extension that a recipe names as its `kind`."""
 
 import importlib
 import inspect
@@ -86,7 +86,7 @@ def _registering(point: Point, name: str) -> Callable[[Extension], Extension]:
 
 
 def _origin(extension: Any) -> str:
-    """Return the module and the name of an extension, as a recipe writes them."""
+    """Return the module and the name of an extension in the form "module:Name"."""
     return f"{extension.__module__}:{extension.__qualname__}"
 
 
@@ -106,9 +106,12 @@ def is_extension(point: Point, kind: str) -> bool:
 
 
 def find_extension(point: Point, kind: str) -> Any:
-    """Return the class or function that a `kind` names. Imports its module.
+    """Return an extension, which is a class or a function. Imports its module if necessary.
 
     Raises ExtensionError if there is no such extension.
+
+    point: type of the extension, such as "score"
+    kind:  registered name of the extension, or "module:Name"
     """
     if kind in _registered[point]:
         return _registered[point][kind]
@@ -130,8 +133,8 @@ def find_extension(point: Point, kind: str) -> Any:
 def _load(path: str, name: str = "") -> Any:
     """Import the module of an extension and return the extension.
 
-    path: "module:Name"
-    name: the name of the entry point, for error messages. Default: none
+    path: module and name of the extension, in the form "module:Name"
+    name: the name of the entry point, for error messages. Default: "", no entry point
     """
     module_name, _, attributes = path.partition(":")
     subject = f"'{name}' is {path}, and its module" if name else "the module"
@@ -157,7 +160,10 @@ def _load(path: str, name: str = "") -> Any:
             )
         value = getattr(value, attribute)
     if not (inspect.isclass(value) or inspect.isroutine(value)):
-        raise ExtensionError(f"'{path}' is a {type(value).__name__}, not a class or a function")
+        raise ExtensionError(
+            f"'{path}' is a {type(value).__name__}, not a class or a function; correct the name in "
+            "the recipe"
+        )
     return value
 
 

@@ -45,7 +45,7 @@ print(argostranslate.translate.translate("A sentence.", "SOURCE", "TARGET"))
 def export_argos(
     run: Run, out: Path, languages: tuple[str, str], license_: str | None = None
 ) -> str:
-    """Write a run as an Argos package, and compare the model in it with the run.
+    """Write a run as a package of Argos Translate, and compare the packaged model with the run.
 
     The file appears only if the comparison succeeds. Returns a summary of the comparison.
 

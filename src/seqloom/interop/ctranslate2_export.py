@@ -27,7 +27,7 @@ LIMITS = {"min_decoding_length": 0, "max_decoding_length": OUTPUT_LIMIT, "max_in
 
 
 def check_ctranslate2(run: Run) -> list[str]:
-    """List the reasons why CTranslate2 and a sentencepiece model cannot replace the run."""
+    """List the reasons why a run cannot be exported to CTranslate2 and sentencepiece."""
     task = run.config.task
     reasons = unsupported_model(run.model)
     if not isinstance(task, TranslationConfig):
@@ -48,7 +48,10 @@ def write_ctranslate2(run: Run, folder: Path) -> None:
 
 
 def write_model(run: Run, folder: Path) -> None:
-    """Write the model in float32 and its vocabularies to a folder. The model adds END to sources."""
+    """Write the model in float32 and its vocabularies to a folder.
+
+    The model is configured so that CTranslate2 appends END to every source.
+    """
     source, target = subword_tokenizers(run)
     names = TokenNames(
         source=source.pieces(range(source.size)),
@@ -74,11 +77,13 @@ def verify_ctranslate2(run: Run, folder: Path, texts: Sequence[str]) -> str:
 
 
 def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) -> str:
-    """Compare a CTranslate2 model and a sentencepiece model with the run.
+    """Compare an exported model, in the format of CTranslate2, with the run.
 
-    Returns a summary. If the two differ, raises a StorageError that says what differs.
+    Returns a summary. If model and run differ, raises a StorageError that says what differs.
 
-    tokenizer: the sentencepiece model of the source
+    folder:    folder of the CTranslate2 model
+    tokenizer: sentencepiece model of the source
+    texts:     sources that both translate
     """
     package = ctranslate2()
     translator = package.Translator(str(folder), device="cpu", compute_type="float32")
@@ -90,7 +95,7 @@ def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) 
     for text, found in zip(texts, pieces, strict=True):
         names = [piece if piece in known else SPECIAL_TOKENS[UNKNOWN] for piece in found]
         if names != source.pieces(source.encode(text)):
-            raise _difference(f"the tokens of {text!r}")
+            raise _difference(f"the tokens of {text!r} differ")
     compared = [i for i, found in enumerate(pieces) if 0 < len(found) < limit]
     sources, inputs = [pieces[i] for i in compared], [texts[i] for i in compared]
     greedy = GreedyConfig(max_length=OUTPUT_LIMIT, allow_unknown=True)
@@ -98,10 +103,10 @@ def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) 
     outputs = translator.translate_batch(sources, beam_size=1, **LIMITS)
     for text, [ours], result in zip(inputs, expected, outputs, strict=True):
         if result.hypotheses[0] != _pieces(ours):
-            raise _difference(f"the greedy output of {text!r}")
+            raise _difference(f"the greedy outputs for {text!r} differ")
     largest = _probability_difference(translator, sources, [ours for [ours] in expected])
     if not largest <= TOLERANCE:
-        raise _difference(f"the log-probabilities by up to {largest:.1e}")
+        raise _difference(f"the log-probabilities differ by up to {largest:.1e}")
     same = _compare_beams(run, translator, inputs, sources)
     return (
         f"compared on {len(inputs)} sentences: same tokens, log-probabilities differ by at most "
@@ -112,7 +117,7 @@ def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) 
 
 def _difference(what: str) -> StorageError:
     return StorageError(
-        f"the exported model differs from the run in {what}. Nothing was written. This is an error "
+        f"the exported model differs from the run: {what}. Nothing was written. This is an error "
         "in seqloom; please report it with the recipe."
     )
 
@@ -145,8 +150,8 @@ def _compare_beams(
 ) -> int:
     """Return for how many texts the run and CTranslate2 give the same output with beam search.
 
-    Outputs can differ if the scores of two hypotheses are equal up to rounding errors, and at the
-    length limit.
+    An output may differ if it reaches the length limit, or if the scores of two hypotheses are
+    equal up to rounding errors.
     """
     decoding = BeamConfig(
         width=5,

@@ -39,7 +39,7 @@ class ForeignModel:
     kind:     the kind of model, for messages: "Marian (Hugging Face)"
     source:   tokenizer of the source
     target:   tokenizer of the target
-    weights:  weights by the names of seqloom. A matrix that is shared may occur under several names
+    weights:  weights with the names that seqloom uses. A shared matrix may have several names
     data:     languages and language tags
     tag_side: where the model reads the tag of the target language
     """

@@ -1,4 +1,4 @@
-"""Converts the settings and weights that the Marian and M2M100 models of transformers share."""
+"""Converts settings and weights of Hugging Face models, for the import of Marian and M2M100."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,9 +47,10 @@ the token is 0 in float32. The bias is not -inf, so that the run can be trained.
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The values of config.json.
+    """The settings of a Hugging Face model, read from its config.json.
 
-    path: the path of the file, for error messages
+    path:   the path of config.json, for error messages
+    values: the content of config.json
     """
 
     path: Path
@@ -96,7 +97,11 @@ class ModelSettings:
     def layers(
         self, side: Literal["encoder", "decoder"], norm: str, positions: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the settings of the encoder or decoder, as a table of a recipe."""
+        """Return the settings of the encoder or decoder in the form of a seqloom recipe.
+
+        norm:      position of the layer norms, "pre" or "post"
+        positions: settings of the positional encoding
+        """
         return {
             "kind": "transformer",
             "width": self.number("d_model"),
@@ -123,7 +128,8 @@ class ModelSettings:
 class Embeddings:
     """The embedding matrices of a foreign model. Row i belongs to token id i of that model.
 
-    tie: which of the matrices are equal, as in the setting model.tie
+    tie: "all" if the three matrices are equal, "output" if only those of decoder and output are
+         equal, otherwise "none"
     """
 
     encoder: Tensor
@@ -133,10 +139,10 @@ class Embeddings:
 
     @classmethod
     def find(cls, weights: Mapping[str, Tensor], folder: Path) -> "Embeddings":
-        """Find the matrices by their names.
+        """Find the embedding matrices among the weights of a model.
 
-        Which of them are shared depends only on their values. The flags of config.json are not
-        used, because they are wrong in some published models.
+        `tie` is determined by comparing the matrices. The flags of config.json are not used,
+        because they are wrong in some published models.
         """
         encoder = _first(
             weights, folder, "model.encoder.embed_tokens.weight", "model.shared.weight"
@@ -153,9 +159,10 @@ class Embeddings:
         return cls(encoder, decoder, output, tie)
 
     def named(self, source_rows: Sequence[int], target_rows: Sequence[int]) -> dict[str, Tensor]:
-        """Return the matrices by the names of seqloom.
+        """Return the matrices with the names and the row order of seqloom.
 
-        source_rows, target_rows: for each id of seqloom, the row of the foreign matrix
+        source_rows, target_rows: for each token id of seqloom, the row of the token in the matrix
+                                  of the foreign model
         """
         return {
             "encoder.embedder.lookup.table.weight": select_rows(self.encoder, source_rows),
@@ -174,7 +181,7 @@ def _first(weights: Mapping[str, Tensor], folder: Path, *names: str) -> Tensor:
 
 
 def layer_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights of the layers and of the final norms, by the names of seqloom."""
+    """Return the weights of the layers and of the final norms, renamed as seqloom names them."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         new_name = _layer_name(name)
@@ -184,7 +191,9 @@ def layer_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _layer_name(name: str) -> str | None:
-    """model.encoder.layers.0.fc1.weight -> encoder.layers.0.feedforward.widen.weight
+    """Convert the name of a weight in transformers to its name in seqloom.
+
+    Example: model.encoder.layers.0.fc1.weight -> encoder.layers.0.feedforward.widen.weight
 
     Returns None for a weight that is not part of a layer or a final norm.
     """
@@ -205,10 +214,10 @@ STOPPING: dict[Any, StoppingRule] = {True: "count", False: "estimate", "never": 
 
 
 def decoding_settings(folder: Path) -> BeamConfig:
-    """Return the search that generation_config.json describes, with the defaults of transformers.
+    """Convert the search settings in generation_config.json to settings of seqloom.
 
-    transformers counts END in the length of an output, and the start token in max_length and
-    min_length. Its greedy search is a beam search of width 1.
+    A missing setting has the default value of transformers. Greedy search becomes beam search of
+    width 1. transformers counts END in the length of an output, so `length_counts_end` is True.
     """
     path = folder / "generation_config.json"
     generation = {
@@ -228,13 +237,15 @@ def decoding_settings(folder: Path) -> BeamConfig:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"{path}: seqloom cannot import this search: {_reason(error)}. Change the value, or "
-            "remove it to use the default of transformers."
+            f"{path}: seqloom cannot import a search setting: {_reason(error)}. Change the value, "
+            "or remove it to use the default of transformers."
         ) from error
 
 
 def _new_tokens(generation: Mapping[str, Any], new_name: str, name: str) -> int | None:
-    """Return a length without the start token; None if generation_config.json does not set it.
+    """Return a length limit from generation_config.json; None if it is not set.
+
+    The result does not count the start token. transformers has two settings for each limit.
 
     new_name: the setting that does not count the start token. It has priority
     name:     the setting that counts the start token

@@ -19,8 +19,8 @@ SUPPORTED = (
 def import_model(path: Path, run: Path, source_language: str | None = None) -> ForeignModel:
     """Read the model at `path` and write it as a run folder. Returns the model that was read.
 
-    source_language: code of the source language, for a model with several source languages.
-                     Default: None; `read_m2m100` describes which language this selects
+    source_language: code of the source language, only for M2M100 and NLLB models. Default: None,
+                     which means the source language in the tokenizer settings, or else English
     """
     check_unused(run)
     foreign = read_foreign(path, source_language)
@@ -32,7 +32,8 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
     """Read a model of another toolkit.
 
     path:            a folder in the format of Hugging Face or of Marian
-    source_language: see `import_model`
+    source_language: code of the source language, only for M2M100 and NLLB models. Default: None,
+                     which means the source language in the tokenizer settings, or else English
     """
     if not path.exists():
         raise NotFoundError(f"{path}: there is no such folder")

@@ -61,9 +61,10 @@ M2M100_LANGUAGES = (
 class M2M100Vocabulary:
     """The vocabulary of an M2M100 or NLLB model.
 
-    names:     the piece of each id
-    languages: the codes of the languages, as they are in `names`
-    rules:     rules of the target tokenizer. The source tokenizer also puts a language code first
+    names:     the piece of each token id
+    languages: the language codes. They are pieces in `names`, too
+    rules:     settings of the target tokenizer. The source tokenizer differs from it in one way: it
+               puts a language code before each source
     """
 
     names: tuple[str, ...]
@@ -74,9 +75,8 @@ class M2M100Vocabulary:
 def read_m2m100(folder: Path, source_language: str | None) -> ForeignModel:
     """Read a folder with an M2M100ForConditionalGeneration model and its tokenizer.
 
-    source_language: code of the source language. Default: None, which means the language that the
-                     settings of the tokenizer name, or English if they name none. A model without
-                     English uses its first language
+    source_language: code of the source language. Default: None, which means the language in
+                     tokenizer_config.json, or else English, or else the model's first language
     """
     settings = ModelSettings(folder / CONFIG, read_json(folder / CONFIG))
     settings.check()
@@ -183,10 +183,10 @@ def _nllb_table(folder: Path, model: bytes, settings: Mapping[str, Any]) -> Tabl
 
 
 def _added_tokens(folder: Path, settings: Mapping[str, Any], first: int) -> dict[int, str]:
-    """Return tokens that are not pieces of sentencepiece, by id.
+    """Return the tokens of an NLLB model that its sentencepiece model does not contain, by id.
 
-    These are the added tokens of tokenizer.json. If it lists none, they are the languages and
-    <mask>, with ids from `first` on.
+    tokenizer.json lists these tokens under "added_tokens". Without this list, they are the language
+    codes and <mask>, with the ids `first`, `first` + 1, ...
 
     first: the first id after the pieces of sentencepiece
     """
@@ -213,7 +213,12 @@ def _extra_tokens(folder: Path, settings: Mapping[str, Any]) -> list[str]:
 
 
 def _source_language(folder: Path, languages: Sequence[str], given: str | None) -> str:
-    """Return the code of the source language, as it is in the vocabulary."""
+    """Return the code of the source language, spelled as in the vocabulary.
+
+    languages: all language codes of the vocabulary
+    given:     the language that the user wants. None means the language in tokenizer_config.json,
+               or else English, or else the first language
+    """
     by_name = {tag_display_name(language): language for language in languages}
     if given is not None:
         if given in by_name or given in languages:

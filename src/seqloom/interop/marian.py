@@ -81,9 +81,9 @@ def read_marian(folder: Path) -> ForeignModel:
 
 
 def read_table(path: Path, rows: int) -> list[str]:
-    """Read a vocab.json. Returns the piece of each id.
+    """Read a vocabulary (vocab.json). Returns its pieces in the order of their ids.
 
-    rows: the number of rows of the embedding matrix
+    rows: number of rows of the embedding matrix, which must equal the number of pieces
     """
     table = read_json(path)
     ids = list(table.values())
@@ -102,10 +102,12 @@ def read_table(path: Path, rows: int) -> list[str]:
 def marian_rows(names: Sequence[str], path: Path, start: int | None) -> list[int]:
     """Return, for each token id of seqloom, the row of its vector in a Marian embedding matrix.
 
-    Marian has no START. START gets the row of the token with which the Marian decoder starts.
+    Marian has no START token, so START gets the row of another token.
 
-    start: id of this token, normally that of <pad>. None for the encoder: START gets the row of
-           <pad>
+    names: the pieces of Marian in the order of their ids
+    path:  the vocabulary file, for error messages
+    start: id of the token with which the Marian decoder starts. START gets its row. None for the
+           encoder, where START gets the row of <pad>
     """
     missing = [name for name in SPECIAL if name not in names]
     if missing:
@@ -124,11 +126,11 @@ def marian_rows(names: Sequence[str], path: Path, start: int | None) -> list[int
 
 
 def add_start_bias(bias: Tensor, rows: Sequence[int]) -> Tensor:
-    """Return the bias of the output layer in the order of seqloom's token ids.
+    """Reorder the bias of the output layer: from the token ids of Marian to those of seqloom.
 
-    Marian has no START, so the bias of START gives it a probability of 0.
+    Marian has no START. START gets a bias with which its probability is 0.
 
-    rows: result of `marian_rows`
+    rows: for each token id of seqloom, the id in Marian
     """
     reordered = select_rows(bias, rows)
     reordered[START] = NEVER
@@ -148,7 +150,16 @@ def _output_bias(weights: Mapping[str, Tensor], count: int) -> Tensor:
 def marian_tokenizer(
     path: Path, names: Sequence[str], rows: Sequence[int], languages: Sequence[str]
 ) -> ImportedTokenizer:
-    """Build a tokenizer that splits text as MarianTokenizer does without sacremoses."""
+    """Build a tokenizer that splits text as the MarianTokenizer of transformers does.
+
+    MarianTokenizer normalises punctuation if the package sacremoses is installed. The result does
+    not.
+
+    path:      the sentencepiece model
+    names:     the pieces of Marian in the order of their ids
+    rows:      for each token id of seqloom, the id in Marian
+    languages: the language tags
+    """
     pieces = [*SPECIAL_TOKENS, *(names[row] for row in rows[len(SPECIAL_TOKENS) :])]
     # Marian has no START, so the string <s> is ordinary text. It may be a piece of its own.
     pieces[START] = "<s>" if "<s>" not in names else "<start>"

@@ -33,7 +33,7 @@ OUTPUT_LIMIT = 64
 
 @dataclass(frozen=True)
 class MarianVocabulary:
-    """The ids of the exported model.
+    """The token ids of a run that is exported in the Marian format.
 
     rows: for each id of the exported model, the id in the run. The order is </s>, <unk>, all
           pieces, <pad>. Marian has no START; its decoder starts with <pad>
@@ -191,10 +191,10 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     for text in texts:
         expected = vocabulary.ids([*ours.encode(text), END])
         if tokenizer(text)["input_ids"] != expected:
-            raise _difference(f"the tokens of {text!r}")
+            raise _difference(f"the tokens of {text!r} differ")
     largest = max(_logit_difference(run, model, vocabulary, text) for text in texts)
     if not largest <= TOLERANCE:
-        raise _difference(f"the logits by up to {largest:.1e}")
+        raise _difference(f"the logits differ by up to {largest:.1e}")
     greedy = GreedyConfig(max_length=OUTPUT_LIMIT)
     expected_texts = [
         each.text
@@ -205,7 +205,7 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     found, _ = _generate(model, tokenizer, texts, beams=1)
     wrong = [text for text, a, b in zip(texts, expected_texts, found, strict=True) if a != b]
     if wrong:
-        raise _difference(f"the greedy outputs of {len(wrong)} sentences, such as {wrong[0]!r}")
+        raise _difference(f"the greedy outputs for {len(wrong)} texts differ, such as {wrong[0]!r}")
     same = _compare_beams(run, model, tokenizer, texts)
     return (
         f"compared on {len(texts)} sentences: same tokens, logits differ by at most {largest:.0e}, "
@@ -215,7 +215,7 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
 
 def _difference(what: str) -> StorageError:
     return StorageError(
-        f"the exported model differs from the run in {what}. Nothing was written. This is an error "
+        f"the exported model differs from the run: {what}. Nothing was written. This is an error "
         "in seqloom; please report it with the recipe."
     )
 
@@ -224,8 +224,8 @@ def _difference(what: str) -> StorageError:
 def _logit_difference(run: Run, model: Any, vocabulary: MarianVocabulary, text: str) -> float:
     """Return the maximum difference between the logits of the run and of the exported model.
 
-    The text is the source and also the target. Any target would do, because the two models must
-    have equal logits for every target.
+    The text is used both as source and as target. Any other target would do as well, because the
+    logits must be equal for every target.
     """
     tokens = run.task.target_tokenizer.encode(text)
     source, inputs = [*tokens, END], [START, *tokens]
@@ -244,7 +244,10 @@ def _logit_difference(run: Run, model: Any, vocabulary: MarianVocabulary, text: 
 def _generate(
     model: Any, tokenizer: Any, texts: Sequence[str], beams: int
 ) -> tuple[list[str], list[float]]:
-    """Return the outputs and, for beam search, their scores."""
+    """Translate texts with transformers. Return the outputs and, for beam search, their scores.
+
+    beams: beam width; 1 means greedy search
+    """
     outputs = model.generate(
         **tokenizer(list(texts), return_tensors="pt", padding=True),
         num_beams=beams,
@@ -263,9 +266,10 @@ def _generate(
 
 
 def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -> int:
-    """Compare the outputs of beam search and their scores. Returns the number of equal outputs.
+    """Return for how many texts the run and the exported model give the same beam search output.
 
-    Outputs can differ if the scores of two hypotheses are equal up to rounding errors.
+    An output may differ if the scores of two hypotheses are equal up to rounding errors. Raises a
+    StorageError if the outputs for a text are the same, but their scores are not.
     """
     decoding = BeamConfig(
         width=5,
@@ -281,5 +285,8 @@ def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -
         is_same = prediction.text == text
         same += is_same
         if is_same and abs(prediction.score - score) > SCORE_TOLERANCE:
-            raise _difference(f"the score of {text!r}: {prediction.score:.4f} and {score:.4f}")
+            raise _difference(
+                f"the score of {text!r} is {prediction.score:.4f} in the run and {score:.4f} in "
+                "the exported model"
+            )
     return same

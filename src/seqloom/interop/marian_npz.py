@@ -202,7 +202,7 @@ def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def _with_first_rows(matrix: Tensor) -> Tensor:
-    """Add rows of zeros for PAD and START."""
+    """Insert rows of zeros before the first row, for PAD and START. Marian has no such tokens."""
     return torch.cat([matrix.new_zeros(FIRST_ROWS, *matrix.shape[1:]), matrix])
 
 
@@ -244,7 +244,10 @@ def _tie(embeddings: Mapping[str, Tensor]) -> str:
 
 
 def _layers(arrays: Arrays, settings: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return the weights of the layers by the names of seqloom. Marian counts layers from 1."""
+    """Return the weights of the layers, renamed from Marian to seqloom.
+
+    Marian counts layers from 1, seqloom from 0.
+    """
     weights: dict[str, Tensor] = {}
     for side, depth in (("encoder", "enc-depth"), ("decoder", "dec-depth")):
         for index in range(int(settings[depth])):

@@ -72,7 +72,10 @@ def _data_lines(config: RunConfig) -> Iterator[str]:
 
 
 def _score_sections(folder: Path) -> Iterator[str]:
-    """Yield a table for each stored report."""
+    """Yield a table of scores for each evaluation report in the run folder.
+
+    Without reports, yield a sentence that says so.
+    """
     reports = sorted((folder / EVALUATION).glob("[!.]*/report.json"))
     for path in reports:
         report = json.loads(path.read_bytes())

@@ -9,7 +9,10 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[str]:
-    """Yield the reasons why a sentencepiece model alone cannot replace the tokenizers."""
+    """Yield the reasons why a sentencepiece model does not split text as these tokenizers do.
+
+    Yield nothing if it does.
+    """
     sides = {"text.tokenizer": source, "text.target_tokenizer": target}
     if source is not None and source.digest == target.digest:
         del sides["text.target_tokenizer"]

@@ -23,7 +23,7 @@ class Trial(Generic[SettingsT]):
     condition: name of the condition, one of the variants that a claim compares
     seed:      seed of all random numbers in the measurement
     settings:  sizes of models and data
-    models:    folder of trained models; see `trained_models.train_once`
+    models:    folder that stores trained models, so that each model is trained only once
     progress:  receives the progress of the trial
     """
 
@@ -50,7 +50,12 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published value. The report compares it with the same metric measured under `condition`."""
+    """A published value.
+
+    label:     name of the value
+    value:     the value
+    condition: the condition of our experiment that corresponds to it
+    """
 
     label: str
     value: float
@@ -61,14 +66,13 @@ class PublishedFigure:
 class PublishedResult:
     """Results from a publication.
 
-    The published experiments are larger than ours, so only the ranking of the conditions is
-    compared. A published metric is compared only with the same metric: BLEU never with the accuracy
-    of letters.
+    The published experiments are larger than ours. The report therefore compares only the ranking
+    of the conditions, not the values.
 
     where:  publication and table
     what:   experiment
-    metric: name of the published metric. The report compares it with the value of the same name in
-            our measurements. If our experiment has no such value, there is no comparison.
+    metric: name of the published metric. If our experiment does not measure a value with this name,
+            the report makes no comparison.
     """
 
     where: str

@@ -20,7 +20,7 @@ seed."""
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A generated pair. The hash of `key` decides to which split the pair belongs."""
+    """A generated source and target. The hash of `key` decides to which split they belong."""
 
     key: str
     source: str
@@ -46,7 +46,7 @@ def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
 
 
 def _generate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:
-    """Generate one candidate. Return None if the task is "case" and the sentence is too short."""
+    """Generate one pair. Return None if the task is "case" and the drawn sentence is too short."""
     match config.task:
         case "copy" | "reverse" | "sort":
             source = _letters(config, generator)
@@ -90,7 +90,8 @@ def _case_candidate(config: SyntheticConfig, generator: random.Random) -> _Candi
     The source is the tag <U> (upper case) or <L> (lower case), followed by the text. Return None if
     the text has fewer than `config.min_length` characters.
 
-    The key is the text without the tag, so that both versions of a text are in the same split.
+    The `key` of the pair, which determines its split, is the text without the tag. Both versions of
+    a text are therefore in the same split.
     """
     sentence = generator.choice(_sentences())
     if config.part == "any":

@@ -23,11 +23,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class FilePart:
-    """Consecutive lines of a file. Default: all lines.
+    """A part of a file that consists of whole lines. Default: the whole file.
 
     start, stop: the part consists of the bytes start to stop - 1. If `stop` is None, it ends at the
-                 end of the file. A compressed file is not divided.
-    first_line:  number of the first line, counted from 1
+                 end of the file. A compressed file is never divided into parts.
+    first_line:  line number of the first line of the part. The file starts with line 1.
     """
 
     path: Path
@@ -56,7 +56,7 @@ def locate(name: str, folder: str) -> Path:
 
 
 def locate_all(names: FileNames, folder: str) -> list[Path]:
-    """Return the paths of all files that a setting names, in order. Patterns are expanded.
+    """Return the paths of all files that a setting lists, in this order. Expand patterns.
 
     Raise a NotFoundError that lists every missing file and every pattern without a file.
     """
@@ -89,7 +89,7 @@ def _is_pattern(name: str, folder: str) -> bool:
 
 
 def _expand(pattern: str, folder: str) -> list[Path]:
-    """Return the files that match a pattern, sorted by name. ** matches any folders."""
+    """Return the files that match a pattern, sorted by name. ** matches any number of folders."""
     root = Path(folder).expanduser()
     full_pattern = str(root / Path(pattern).expanduser())
     if not Path(pattern).expanduser().is_absolute():
@@ -115,8 +115,11 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_lines_or_problems(part: FilePart) -> Iterator[str | InvalidLine]:
-    """Yield the lines in a part of a file, as `read_lines` does. If a line contains NUL bytes or is
-    not UTF-8, yield an `InvalidLine` in its place. A line that is too long raises a DataError."""
+    """Yield the lines in a part of a file, without their line endings.
+
+    If a line contains NUL bytes or is not UTF-8, yield an `InvalidLine` object instead of its text.
+    A line that is too long raises a DataError.
+    """
     path, number = part.path, part.first_line
     size = None if part.stop is None else part.stop - part.start
     try:
@@ -133,9 +136,9 @@ def read_lines_or_problems(part: FilePart) -> Iterator[str | InvalidLine]:
 
 
 def count_file_lines(path: Path) -> int:
-    """Count the lines of a file, which may be compressed with gzip or zstd, without decoding them.
+    """Count the lines of a file. The file may be compressed with gzip or zstd.
 
-    Returns the number of lines up to the damaged place if the compressed data is damaged.
+    If the compressed data is damaged, return the number of lines before the damage.
     """
     lines, last = 0, b"\n"
     with suppress(DamagedFileError), open_file(path) as file:
@@ -163,9 +166,11 @@ def _raise_if_invalid(line: str | InvalidLine) -> str:
 def _decode_lines(
     file: BinaryIO, name: str, number: int = 1, size: int | None = None
 ) -> Iterator[str | InvalidLine]:
-    """Decode the lines of an open file, up to `size` bytes.
+    """Yield the decoded lines of an open file. Yield an `InvalidLine` for each invalid line.
 
-    number: number of the first line
+    name:   name of the file, for error messages
+    number: line number of the first line, for error messages
+    size:   number of bytes to read. Default: None, which means until the end of the file
     """
     remaining = math.inf if size is None else size
     # The line ending and the byte order mark do not count towards MAX_BYTES.

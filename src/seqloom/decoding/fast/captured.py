@@ -55,9 +55,10 @@ def round_up_length(length: int) -> int:
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """The fixed properties of a `SearchProgram`. They are also its key in the cache of programs.
+    """The fixed sizes and other properties of a `SearchProgram`.
 
-    A batch with fewer sources, shorter sources or fewer steps is padded to these sizes.
+    They are also the key of the program in the cache. A batch with fewer sources, shorter sources
+    or fewer steps is padded to these sizes.
     """
 
     search: Greedy | Beam
@@ -104,8 +105,10 @@ class SearchProgram:
         return decoder
 
     def _begin(self) -> None:
-        """Prepare the first step: update the copy of the weights, reset the search and start the
-        decoder with `self.memory`."""
+        """Prepare the first step: reset the search and start the decoder with `self.memory`.
+
+        If the program uses a copy of the decoder, first update the weights of the copy.
+        """
         original = self._decoder_ref()
         if self._copy is not None and isinstance(original, nn.Module):
             torch._foreach_copy_(list(self._copy.parameters()), list(original.parameters()))
@@ -157,9 +160,10 @@ def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
 
 
 def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
-    """Allocate a `Memory` with the sizes and the precision of `shape`, filled with zeros.
+    """Allocate a buffer of zeros for encoder outputs (`Memory`).
 
-    The device and the sizes of the vectors are those of `memory`.
+    `shape` determines the number of sources, the source length and the precision. `memory`
+    determines the device and the width of the vectors.
     """
 
     def zeros(tensor: Tensor, *size: int) -> Tensor:
@@ -176,10 +180,10 @@ def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
 
 
 def fill_memory(buffer: Memory, memory: Memory) -> None:
-    """Copy a memory into `buffer`, which has at least as many sources and positions.
+    """Copy an encoder output into `buffer`, which has at least as many sources and positions.
 
-    Unused sources of the buffer get a copy of the first source, so that every row has positions to
-    attend to.
+    Unused sources of the buffer get a copy of the first source. Without a copy, their attention
+    would have no position to attend to.
     """
     size, length = memory.mask.shape
     buffer.mask.zero_()
@@ -234,10 +238,10 @@ def capture_graphs(
 
 @cache
 def _warmup_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the stream for warm-up runs on this device.
+    """Return the CUDA stream for the warm-up runs, which precede the capture of a graph.
 
-    All warm-up runs use the same stream, because the allocator reuses freed memory only within a
-    stream.
+    All warm-up runs on a device use the same stream, because the allocator reuses freed memory only
+    within a stream.
     """
     return torch.cuda.Stream(device)
 
@@ -263,7 +267,7 @@ class CapturedSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses as the plain search, `self.search`."""
+        """Run the search. The hypotheses equal those of the plain version, `self.search`."""
         if not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(memory.mask.shape[0])
@@ -273,7 +277,10 @@ class CapturedSearch:
     def program(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> SearchProgram:
-        """Return the program for the shape of this batch, from the cache or newly captured."""
+        """Return the `SearchProgram` for the shape of this batch.
+
+        If the cache has no program for this shape, create the program and store it there.
+        """
         size, length = memory.mask.shape
         weights = list(decoder.parameters()) if isinstance(decoder, nn.Module) else []
         shape = ProgramShape(

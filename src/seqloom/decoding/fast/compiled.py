@@ -72,7 +72,8 @@ def unsupported_reason() -> str | None:
 class CompiledStep:
     """The step of a search, compiled for one decoder and one data type.
 
-    weights: result of `weight_versions` when the step was compiled
+    weights: address and version counter of each weight at the time of compilation. If they change,
+             the step must be compiled again
     advance: the compiled function
     """
 
@@ -99,7 +100,7 @@ class CompiledSearch:
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses as the plain search, `self.search`."""
+        """Run the search. The hypotheses equal those of the plain version, `self.search`."""
         if len(memory.mask) > 1 or not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
         request.check(1)
@@ -112,7 +113,7 @@ class CompiledSearch:
 
     @torch.inference_mode()
     def prepare(self, decoder: StepDecoder, memory: Memory) -> CompiledAdvance:
-        """Return the compiled step for this decoder and the data type of this memory.
+        """Return the compiled step for this decoder and the data type of the encoder output.
 
         Compile the step if it has not been compiled yet or the weights have changed.
         """
@@ -153,7 +154,10 @@ class CompiledSearch:
     def _started(
         self, decoder: StepDecoder, memory: Memory, source_length: int, steps: int
     ) -> SearchProgram:
-        """Create a program for these lengths and call its `begin`, so that a step can follow."""
+        """Create a search program for these lengths and prepare its first step.
+
+        steps: maximum number of output tokens
+        """
         program = self._program(decoder, memory, source_length, steps)
         program.memory.mask.fill_(True)
         program.begin()
@@ -161,10 +165,11 @@ class CompiledSearch:
 
 
 def compile_step(program: SearchProgram) -> CompiledAdvance:
-    """Compile the step of a program.
+    """Compile the step of a search program.
 
-    The result works for every program whose tensors differ from those of `program` only in their
-    values and in the sizes of the dimensions that `torch._dynamo.mark_dynamic` has marked.
+    The compiled step also works for other programs of the same search and decoder. Their tensors
+    may have other sizes in the dimensions that the caller has marked as dynamic
+    (`torch._dynamo.mark_dynamic`).
     """
     original = SearchProgram._advance
     # torch.compile caches compiled code by code object. Each compilation uses its own copy of the
@@ -195,7 +200,7 @@ def weight_versions(decoder: StepDecoder) -> WeightVersions:
 
 
 def tensors_of(value: object) -> Iterator[Tensor]:
-    """Yield all tensors in a program, or in a part of it, except weights. The order is fixed."""
+    """Yield all tensors in an object and its attributes, in a fixed order. Skip torch modules."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, tuple | list):

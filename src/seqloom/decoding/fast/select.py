@@ -20,7 +20,7 @@ def select_fastest(
 
     For greedy and beam search, the result is a `CompiledSearch` if `compiled` is True. If
     `compiled` is False, the result is a `CapturedSearch` on a GPU and `search` itself on a CPU.
-    Other searches, and searches with rules outside seqloom, are returned unchanged.
+    Other searches, and searches with user-defined rules, are returned unchanged.
 
     precision: data type of the decoder in a `CapturedSearch`. Default: None, which means the data
                type of the encoder output.

@@ -55,8 +55,8 @@ class StaticSearch:
     def load_request(self, request: SearchRequest) -> None:
         """Copy the maximum lengths and prefixes of a request to the device.
 
-        A program may have more sources than the request. Its unused sources get a maximum length of
-        1.
+        This object may have more sources than the request. The unused ones get a maximum length of
+        1 token.
         """
         max_lengths = np.ones(self.size, dtype=np.int64)
         max_lengths[: len(request.max_lengths)] = request.max_lengths
@@ -95,14 +95,17 @@ class StaticSearch:
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
         """Choose the tokens of a step from its logits (R, V).
 
-        Return, for each new row, the index of the row that it extends (R,). None means that every
-        row extends itself.
+        A row is a hypothesis. Beam search may drop rows and extend others several times. Return,
+        for each row after the step, the index (R,) of the row that it extends. None means that
+        every row extends itself.
         """
         raise NotImplementedError
 
     def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each source, sorted as in `Search`. The host waits for the
-        device."""
+        """Return at most n_best hypotheses of each source, best first.
+
+        The host waits for the device.
+        """
         raise NotImplementedError
 
 
@@ -162,17 +165,19 @@ LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY, END_TOTAL = range(4)
 class StaticBeam(StaticSearch):
     """Beam search on tensors of fixed shape.
 
-    The tables of the search (see the top of this module) are `indices` and `values`. For each step
-    and each row they store two candidates: one from `BeamSelection.continuing`, which does not end
-    in END, and one from `BeamSelection.best`, which may. HAS_ENDED and the entries END_… belong to
-    the second candidate. HAS_ENDED is 1 if it ends in END. `StaticSearch` explains B, K, R and T.
+    B sources with K hypotheses each are R = B · K rows; T is the maximum number of steps.
 
-    indices:  (T, 4, R) the four entries are TOKEN, PARENT, END_PARENT and HAS_ENDED
-    values:   (T, 4, R) the four entries are LOG_PROBABILITY, TOTAL, END_LOG_PROBABILITY and
-              END_TOTAL
+    The tables `indices` and `values` store two candidates for each step and row. The first
+    candidate does not end in END; the next step extends it. The second candidate may end in END;
+    if so, it is a finished hypothesis.
+
+    indices:  (T, 4, R) TOKEN and PARENT (the extended row) of the first candidate; END_PARENT and
+                        HAS_ENDED (1 if it ends in END) of the second candidate
+    values:   (T, 4, R) LOG_PROBABILITY (of the last token) and TOTAL (of all tokens) of the first
+                        candidate; END_LOG_PROBABILITY and END_TOTAL of the second candidate
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
-    scores:   (B, C)    the best scores of finished hypotheses, as in `FinishedScores`
+    scores:   (B, C)    the C best scores of finished hypotheses; -inf where fewer have ended
     stops:    (B,)      number of tokens generated when the search for this source stopped; 0 if it
                         has not stopped
     """
@@ -232,9 +237,9 @@ class StaticBeam(StaticSearch):
     def _update_done(self, ended: Tensor, totals: Tensor) -> None:
         """Mark the sources that need no further step.
 
-        ended:  (B, K) for each candidate in `BeamSelection.best`, 1 if it ends in END and the
-                search for its source has not stopped, else 0
-        totals: (B, K) log-probability of each of these candidates
+        ended:  (B, K) 1 for each of the K best candidates that ends in END, else 0. Always 0 for a
+                source whose search has stopped already
+        totals: (B, K) log-probability of these candidates
         """
         self.finished += ended.sum(dim=1)
         rule = self.search.score_rule
@@ -259,10 +264,10 @@ class StaticBeam(StaticSearch):
     def _best_leaves(
         self, indices: Array, values: Array, stops: Array, request: SearchRequest
     ) -> "Leaves":
-        """Return the leaves of the n_best hypotheses of each source.
+        """Return where the n_best hypotheses of each source end in the tables, best first.
 
-        Hypotheses with END come first, then those that were unfinished when their source was done.
-        With `Beam.rank_unfinished`, hypotheses that reached the length limit are in the first group.
+        Hypotheses with END come before those without END. If `Beam.rank_unfinished` is True,
+        hypotheses that reached the length limit rank among those with END.
         """
         size, width = len(stops), self.width
         shape = (len(indices), -1, width)
@@ -294,9 +299,9 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """The positions, in the tables of `StaticBeam`, of the last tokens of N hypotheses.
+    """The positions of the last tokens of N hypotheses in the tables that `StaticBeam` fills.
 
-    source: (N,) source of each hypothesis
+    source: (N,) index of the source of each hypothesis
     step:   (N,) step that generated the last token: index in the first dimension of the tables
     row:    (N,) row of the last token: index in the last dimension of the tables
     ended:  (N,) True if the last token is END
@@ -317,7 +322,7 @@ class Leaves:
         )
 
     def select(self, indices: Array) -> "Leaves":
-        """Return the entries of some of the hypotheses. indices: (N',) their indices"""
+        """Return only the hypotheses with these indices (N',), in this order."""
         return Leaves(
             self.source[indices], self.step[indices], self.row[indices], self.ended[indices]
         )
@@ -326,12 +331,12 @@ class Leaves:
 def trace_back(
     indices: Array, values: Array, leaves: Leaves, size: int, normalisation: LengthNormalisation
 ) -> list[list[Hypothesis]]:
-    """Build the hypotheses of each source from the tables.
+    """Return the hypotheses of each source.
 
-    Each hypothesis is followed from its last token back to its first token.
+    Each hypothesis is read from its last token back to its first token.
 
-    indices, values: the tables of `StaticBeam`
-    leaves:          where each hypothesis ends
+    indices, values: the tables in which `StaticBeam` stores the candidates of every step
+    leaves:          where each hypothesis ends in these tables
     size:            number of sources
     """
     count, steps = len(leaves.source), len(indices)
@@ -364,7 +369,7 @@ def make_hypotheses(
     finished: Array,
     normalisation: LengthNormalisation,
 ) -> list[Hypothesis]:
-    """Build N hypotheses.
+    """Build N `Hypothesis` objects from arrays.
 
     tokens, log_probabilities: (N, T) padded after the last token of each hypothesis
     lengths:                   (N,)   number of tokens of each hypothesis, END included
@@ -389,7 +394,7 @@ def make_hypotheses(
 def build_static_search(
     search: Greedy | Beam, size: int, steps: int, dtype: torch.dtype, device: torch.device
 ) -> StaticSearch:
-    """Build the static version of a search, for `size` sources and at most `steps` steps."""
+    """Build the fixed-shape version of a search, for `size` sources and at most `steps` steps."""
     if isinstance(search, Greedy):
         return StaticGreedy(search, size, steps, dtype, device)
     return StaticBeam(search, size, steps, dtype, device)

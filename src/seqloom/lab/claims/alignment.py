@@ -1,4 +1,4 @@
-"""Attention weights align target words with the source words that they translate."""
+"""Tests the claim: attention weights align target words with the source words they translate."""
 
 from dataclasses import dataclass
 from itertools import islice

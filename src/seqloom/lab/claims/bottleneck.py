@@ -1,4 +1,7 @@
-"""Without attention, accuracy falls for longer sources. With attention, it does not fall."""
+"""Tests the claim: without attention, accuracy falls for longer sources.
+
+With attention, it does not fall.
+"""
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Trial

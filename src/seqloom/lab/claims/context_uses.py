@@ -1,4 +1,4 @@
-"""The context vector helps at every place where the decoder can use it."""
+"""Tests the claim: the context vector helps at every place where the decoder can use it."""
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.claim import Claim, Trial

@@ -1,4 +1,4 @@
-"""The cost of attention grows with the square of the length.
+"""Tests the claim: the cost of attention grows with the square of the sequence length.
 
 The cost of a recurrent layer grows linearly with the length.
 """
@@ -36,8 +36,8 @@ T_QUANTILE = 4.303
 class CostSettings:
     """Sizes of the experiment.
 
-    lengths: sequence lengths to measure, in ascending order. The number of lengths is at least the
-             constant FITTED.
+    lengths: sequence lengths to measure, in ascending order. The constant FITTED is their minimum
+             number.
     repeats: number of time measurements at each length. The result is their median.
     """
 
@@ -61,9 +61,8 @@ class Fit:
 def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
     """Fit log value = exponent · log length + constant by least squares.
 
-    Only the n = FITTED longest lengths are used. The 95% interval of the exponent is
-    exponent ± t · s / √Σ(x - x̄)². Here x is log length, x̄ is the mean of x, t is T_QUANTILE, and
-    s² = Σ residual² / (n - 2).
+    Only the FITTED longest lengths are used. The result includes the usual 95% confidence interval
+    of the exponent, which is based on Student's t distribution.
     """
     x = [math.log(length) for length in lengths[-FITTED:]]
     y = [math.log(value) for value in values[-FITTED:]]

@@ -1,4 +1,4 @@
-"""One wrong word leads to more wrong words.
+"""Tests the claim: in an output, one wrong word leads to more wrong words.
 
 A search for the most probable sentence avoids some of these errors.
 """
@@ -42,7 +42,7 @@ class EarlyMistakeSettings:
     """Sizes of the experiment.
 
     examples: number of training sentences
-    nouns:    number of nouns; see `toy_languages.draw_clause`
+    nouns:    number of different nouns. There are half as many adjectives and half as many verbs.
     tests:    number of test sentences
     """
 
@@ -75,7 +75,7 @@ def translations(clause: Clause) -> list[Words]:
 def configure(trial: Trial[EarlyMistakeSettings]) -> RunConfig:
     """Return the recipe of an encoder-decoder without attention, as in the lecture.
 
-    It is the same in all conditions.
+    All conditions use the same recipe.
     """
     settings = trial.settings
     data: Tables = {"folder": str(_folder(trial))}
@@ -125,7 +125,8 @@ def _write_corpus(trial: Trial[EarlyMistakeSettings]) -> None:
 def measure(trial: Trial[EarlyMistakeSettings]) -> Numbers:
     """Measure complete outputs, or only the words after a given first word.
 
-    The condition decides which of the two is measured. See `CLAIM.setup`.
+    The conditions GREEDY, BEAM and SAMPLES measure complete outputs. In the other conditions, the
+    first word of each output is given.
     """
     _write_corpus(trial)
     run = train_once(trial, configure(trial))

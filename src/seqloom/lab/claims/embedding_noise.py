@@ -1,4 +1,7 @@
-"""Noise on word embeddings regularises a model. It is a form of data augmentation for text."""
+"""Tests the claim: noise on word embeddings regularises a model.
+
+The noise is a form of data augmentation for text.
+"""
 
 import math
 from collections.abc import Sequence

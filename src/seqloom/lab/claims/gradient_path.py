@@ -1,5 +1,6 @@
-"""Through attention, a gradient reaches every word in one step; through a recurrence, it needs one
-step per word.
+"""Tests the claim: through attention, a gradient reaches every word in one step.
+
+Through a recurrence, the gradient needs one step per word.
 """
 
 import math

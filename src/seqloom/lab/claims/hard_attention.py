@@ -1,4 +1,4 @@
-"""Queries and keys receive a gradient from soft attention, but none from hard attention.
+"""Tests the claim: only soft attention gives queries and keys a gradient, hard attention does not.
 
 Finite differences of the loss confirm the gradients of autograd.
 """
@@ -72,8 +72,12 @@ def draw_inputs(settings: HardAttentionSettings, seed: int) -> Inputs:
 def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
     """Measure the gradient of ‖context - target‖² by autograd and by finite differences.
 
-    Returns the gradient norms at queries, keys and values, the mean sum of the attention weights of
-    a query ("total weight"), and the results of `_finite_difference` for queries and for keys.
+    Returns these values:
+
+    - the norms of the gradients with respect to queries, keys and values
+    - "total weight": the sum of the attention weights of a query, averaged over the queries
+    - for queries and for keys, how often a small change affects the loss ("changed by ..."), and
+      the relative error of autograd's gradient ("slope error of ...")
     """
     inputs = draw_inputs(trial.settings, trial.seed)
     leaves = {
@@ -108,10 +112,10 @@ def _row_losses(
 def _finite_difference(
     trial: Trial[HardAttentionSettings], inputs: Inputs, name: str, gradient: Tensor
 ) -> tuple[float, float]:
-    """Move queries or keys by +STEP and by -STEP in a random direction, and compare the losses.
+    """Compare the gradient of autograd with finite differences of the loss.
 
-    The two losses of a row give its measured slope. The gradient of autograd gives its computed
-    slope. Returns two values:
+    Each row of queries or keys is moved by +STEP and by -STEP in a random direction. The two losses
+    give the measured slope of the row; the gradient gives its computed slope. Returns two values:
 
     - the fraction of rows whose two losses differ
     - the relative error: the norm of (measured slopes - computed slopes), divided by the norm of
@@ -140,7 +144,8 @@ def _finite_difference(
 def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
     """Return the attention weights under a condition: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)
 
-    condition: EXACT, NEAREST, BEST or SOFT
+    condition: EXACT (keys that equal the query), NEAREST (the nearest key), BEST (the key with the
+               highest dot product) or SOFT (softmax of the dot products)
     """
     methods: dict[str, tuple[AttentionScore, Selection]] = {
         EXACT: (ExactScore(), "exact"),
@@ -156,7 +161,7 @@ def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
 
 def judge(results: Results) -> Verdict:
     def largest(condition: str, *names: str) -> list[float]:
-        """Return, for each seed, the largest of the named values."""
+        """Return, for each seed, the maximum of the measured values with these names."""
         numbers = [results.over_seeds(condition, name) for name in names]
         return [max(values) for values in zip(*numbers, strict=True)]
 

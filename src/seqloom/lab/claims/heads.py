@@ -1,4 +1,4 @@
-"""Several heads can attend to different positions in the same step, however far apart.
+"""Tests the claim: several attention heads can attend to several distant positions in one step.
 
 A single head can only average the positions.
 """
@@ -37,9 +37,8 @@ ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS
 class HeadsSettings:
     """Sizes of the experiment.
 
-    length: number of tokens in each string of a source. The strings are joined by "-", and word t of
-            the target consists of letter t of each string (see `draw_zip_pair`). So two successive
-            letters of a target word are length + 1 tokens apart in the source
+    length: number of tokens of each of the three strings in a source. A target word takes one
+            letter from each string, so a larger length means that these letters are farther apart
     rate:   learning rate
     tests:  number of test examples
     """
@@ -54,10 +53,10 @@ class HeadsSettings:
 
 
 def draw_zip_pair(random: Random, length: int) -> tuple[str, str]:
-    """Draw a source and a target. Target word t consists of letter t of each source string.
+    """Draw a random source, which consists of three strings of four letters, and its target.
 
-    Dots fill each string up to its length. Example for length 6:
-    ("abca..-bbad..-cadd..", "abc bba cad add").
+    Target word t consists of letter t of each string. Dots fill each string up to `length` tokens.
+    Example for length 6: ("abca..-bbad..-cadd..", "abc bba cad add").
     """
     letters = string.ascii_lowercase[:ALPHABET_SIZE]
     strings = ["".join(random.choices(letters, k=WORDS)) for _ in range(STRINGS)]

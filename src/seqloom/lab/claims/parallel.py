@@ -1,4 +1,4 @@
-"""A Transformer trains on all positions in parallel.
+"""Tests the claim: a Transformer trains on all positions in parallel.
 
 A recurrent network processes one position after another.
 """
@@ -40,7 +40,8 @@ WARMUP = 2
 class ParallelSettings:
     """Sizes of the experiment.
 
-    The two widths are chosen so that both models have nearly the same number of parameters.
+    The widths of the Transformer and of the recurrent network are chosen so that both have nearly
+    the same number of parameters.
 
     tokens:  number of target tokens per batch, the same for every length
     repeats: number of training steps to measure. The result is the median of their times.
@@ -132,7 +133,10 @@ def measure(trial: Trial[ParallelSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def growth(name: str) -> list[float]:
-        """Return, for each seed, the value at the longest length divided by that at the shortest."""
+        """Return by which factor a measured value grows from the shortest to the longest length.
+
+        The list has one factor per seed.
+        """
         ends = (results.over_seeds(condition, name) for condition in (LONGEST, SHORTEST))
         return [long / short for long, short in zip(*ends, strict=True)]
 

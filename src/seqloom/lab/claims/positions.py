@@ -1,5 +1,7 @@
-"""Attention needs positional encodings, and only some of them work for positions not seen in
-training."""
+"""Tests the claim: attention needs positional encodings.
+
+Only some encodings work for positions that did not occur in training.
+"""
 
 from dataclasses import dataclass
 
@@ -70,7 +72,10 @@ def position_tables(condition: str, max_length: int) -> Tables:
 
 
 def configure(trial: Trial[PositionsSettings]) -> RunConfig:
-    """Return the recipe. Encoder and decoder use the same positional encoding, or both use none."""
+    """Return the recipe of a Transformer or GRU that copies strings of letters.
+
+    Encoder and decoder use the same positional encoding, or both use none.
+    """
     settings = trial.settings
     positions = position_tables(trial.condition, 32)
     attention: Tables = {"score": {"kind": "dot"}, "projection": "linear"}
@@ -126,8 +131,9 @@ def measure(trial: Trial[PositionsSettings]) -> Numbers:
 def _copy_strings(run: Run, length: int, count: int) -> tuple[list[str], list[str]]:
     """Let the model copy test strings of one length. Returns the outputs and the targets.
 
-    The search must generate exactly as many letters as the target has. Otherwise a model that ends
-    its outputs after TRAINED letters could not show what it knows about later positions.
+    The search must generate exactly as many letters as the target has. Otherwise, a model could end
+    every output at TRAINED letters, the maximum length in training, and later positions could not
+    be measured.
     """
     examples = strings_to_test(CORPUS, length, count)
     outputs = run.translate(
@@ -139,7 +145,10 @@ def _copy_strings(run: Run, length: int, count: int) -> tuple[list[str], list[st
 
 
 def encoding_width(condition: str, positions: int) -> int:
-    """Return the width of an appended encoding that can encode this number of positions."""
+    """Return the width of a positional encoding that is appended to the embeddings.
+
+    positions: number of positions that the encoding must support
+    """
     adapter: TypeAdapter[PositionsConfig] = TypeAdapter(PositionsConfig)
     config = adapter.validate_python(position_tables(condition, positions))
     return build_positions(config, width=0).output_width(0)

@@ -1,4 +1,5 @@
-"""Data of a related language pair helps a low-resource pair, and zero-shot translation works.
+"""Tests the claims: data of a related language pair helps a pair with little data, and zero-shot
+translation works.
 
 The control is a language pair that is not related. Zero-shot translation is between two languages
 that never occur together in training.
@@ -59,7 +60,7 @@ DIRECTIONS = list(permutations(LANGUAGES, 2))
 class RelatedLanguagesSettings:
     """Sizes of the experiment.
 
-    small: number of training sentences of `SMALL_PAIR`, the pair with little data
+    small: number of training sentences of the language pair with little data
     large: number of training sentences of every other pair
     nouns: number of nouns in the languages
     tests: number of test sentences
@@ -76,9 +77,9 @@ class RelatedLanguagesSettings:
 def training_directions(condition: str) -> list[Direction]:
     """Return the translation directions to train on.
 
-    In the zero-shot conditions, the source and the target language of `TESTED` are never paired
-    with each other. With two pivots, they occur in pairs with all other languages. With one pivot,
-    English is one of the two languages in every pair.
+    The zero-shot conditions test German to French. With two pivots, training uses all directions
+    except those between German and French. With one pivot, it uses only the directions from and to
+    English.
     """
     if condition in SMALL_PAIR_CONDITIONS:
         return SMALL_PAIR_CONDITIONS[condition]
@@ -141,8 +142,8 @@ def write_corpora(trial: Trial[RelatedLanguagesSettings]) -> None:
 def measure(trial: Trial[RelatedLanguagesSettings]) -> Numbers:
     """Measure accuracy on unseen sentences.
 
-    The condition decides whether they are sentences of `SMALL_PAIR` or of the zero-shot direction
-    `TESTED`.
+    Conditions about the pair with little data test this pair (`SMALL_PAIR`). The other conditions
+    test the direction of zero-shot translation (`TESTED`).
     """
     write_corpora(trial)
     run = train_once(trial, configure(trial))

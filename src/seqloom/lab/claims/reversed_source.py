@@ -1,4 +1,4 @@
-"""A model without attention learns better if it reads the source in reverse."""
+"""Tests the claim: a model without attention learns better if it reads the source in reverse."""
 
 from dataclasses import dataclass
 from typing import Literal

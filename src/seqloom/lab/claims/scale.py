@@ -1,4 +1,4 @@
-"""If q · k is divided by √d, the softmax neither saturates nor becomes uniform.
+"""Tests the claim: if q · k is divided by √d, the softmax neither saturates nor becomes uniform.
 
 Without division it saturates. With division by d it stays nearly uniform.
 """
@@ -55,7 +55,10 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def remaining_slope(condition: str) -> list[float]:
-        """Return, for each seed, the slope at the largest width divided by that at the smallest."""
+        """Return the softmax slope at the largest width, divided by that at the smallest width.
+
+        The list has one ratio per seed.
+        """
         narrow = results.over_seeds(condition, f"slope at {NARROWEST}")
         wide = results.over_seeds(condition, f"slope at {WIDEST}")
         return [last / first for first, last in zip(narrow, wide, strict=True)]

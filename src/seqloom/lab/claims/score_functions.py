@@ -1,4 +1,4 @@
-"""Four statements of the lectures about the score functions of attention.
+"""Tests four claims about the score functions of attention.
 
 1. Attention works with each of the score functions.
 2. RBF and the dot product rank keys of unit length alike.
@@ -80,7 +80,10 @@ def measure(trial: Trial[CopySettings]) -> Numbers:
 
 
 def same_ranking(width: int, seed: int, *, unit_length: bool) -> float:
-    """Return the fraction of random queries for which RBF and dot product rank all keys alike."""
+    """Return the fraction of random queries for which RBF and dot product rank all keys alike.
+
+    unit_length: True to normalise queries and keys to length 1
+    """
     generator = torch.Generator().manual_seed(seed)
     queries, keys = (
         torch.randn(1, count, width, generator=generator, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Beam search prefers short outputs if scores are sums of log-probabilities.
+"""Tests the claim: beam search prefers short outputs if scores are sums of log-probabilities.
 
 A length penalty corrects this.
 """

@@ -1,6 +1,6 @@
-"""A model learns faster with teacher forcing than with free running.
+"""Tests the claim: a model learns faster with teacher forcing than with free running.
 
-A model trained with scheduled sampling is more robust to its own errors.
+A model that is trained with scheduled sampling is more robust to its own errors.
 """
 
 from dataclasses import dataclass
@@ -81,9 +81,9 @@ def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
 def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
     """Measure the percentage of exact outputs during training, and robustness after training.
 
-    For robustness, the first MIDDLE + 1 letters of each output are given. The last of them is
-    correct in one test and wrong in another. Each test measures the fraction of correct letters
-    after the given ones.
+    To measure robustness, the first letters of each output are given. The last given letter is
+    correct in one test and wrong in another test. Both tests measure the fraction of correct
+    letters after the given ones.
     """
     run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "exact-match")]
@@ -100,9 +100,9 @@ def measure(trial: Trial[TeacherForcingSettings]) -> Numbers:
 
 
 def _accuracy_after(prefixes: list[str], run: Run, examples: list[Example]) -> float:
-    """Return the fraction of correct letters after the prefixes.
+    """Return the fraction of correct letters after the given prefixes.
 
-    prefixes: one for each example. The output of the example is forced to start with it.
+    prefixes: for each example, the letters with which its output is forced to start
     """
     predictions = run.translate(
         [example.source for example in examples], decoding=GreedyConfig(), prefixes=prefixes
