@@ -32,10 +32,11 @@ from seqloom.runs.device import best_device
 
 @dataclass(frozen=True)
 class Experiment:
-    """The experiment of one claim at one size, with its folders.
+    """The experiment that tests one claim, and its folders.
 
     out:   folder for all experiments
     claim: name of the claim
+    size:  size of models and data, for example "tiny"
     """
 
     out: Path
