@@ -57,7 +57,7 @@ def merge_words(
     """Merge attention between positions (T, ..., S) into attention between words (T', ..., S').
 
     A position that belongs to no word keeps its own row or column. T' is the number of target words
-    and of such target positions, S' the same for the source.
+    plus the number of target positions without a word. S' is the same for the source.
 
     target_words: word index of each of the T positions, NO_WORD if it belongs to no word
     source_words: word index of each of the S positions, NO_WORD if it belongs to no word
@@ -84,10 +84,10 @@ def _membership(words: Sequence[int]) -> NDArray[np.float64]:
 
 
 def merge_labels(pieces: Sequence[str], words: Sequence[int], text: str) -> tuple[str, ...]:
-    """Return one label per word of `text`, and one per position that belongs to no word.
+    """Return one label per word, and one label per position that belongs to no word.
 
-    The label of a word is the word itself. The label of a position without a word is the piece at
-    this position.
+    The label of a word is taken from `text`. If `text` has too few words, the label is the first
+    piece of the word. The label of a position without a word is the piece at this position.
 
     pieces: subword at each position
     words:  word index of each position, NO_WORD for a position that belongs to no word
