@@ -429,8 +429,8 @@ def _build_label_decoder(
 def _input_spec(signature: Signature) -> Tokens | Vectors:
     """Return the type of the decoder input: tokens or vectors.
 
-    An input vector contains the previous target vector, and the values that the data provide for
-    each target step (context values).
+    An input vector contains the previous target vector and the context values of the step. Context
+    values are known in advance and not predicted.
     """
     target = signature.target
     return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)

@@ -416,8 +416,8 @@ class RecurrentDecoder(DecoderModule):
     ) -> Tensor:
         """Compute the readout's features (B, T, F): run each layer over all positions at once.
 
-        This is possible because the attention context is used only above the layer whose hidden
-        vector is the attention query. So no recurrent state depends on its own context.
+        This is possible because the attention context does not influence the layer whose hidden
+        vectors are the attention queries.
         """
         length = embedded.shape[1]
         summary = source.summary.unsqueeze(1).expand(-1, length, -1)

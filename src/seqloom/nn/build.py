@@ -61,8 +61,8 @@ def build_lookup(
     """Build the first layer of a network: an embedding of token ids, or a projection of vectors.
 
     width:    output width, unless the config of a learned embedding sets another width
-    scaled:   see `LearnedLookup`
-    replaced: see `LearnedLookup`. Default: None
+    scaled:   multiply learned embeddings by √width, and initialise them with small weights
+    replaced: a token that uses the vector of another token. Default: None
     """
     if isinstance(inputs, Vectors):
         return VectorLookup(inputs.width, width)
