@@ -470,7 +470,7 @@ def _build_copying(
 ) -> Copying | None:
     """Build the copy mechanism. Return None if the decoder does not copy.
 
-    features: width of the readout's feature vectors
+    features: width of the input vectors of the output layer
     """
     if not part.copying or isinstance(config.encoder, NoEncoderConfig):
         return None

@@ -26,7 +26,7 @@ from seqloom.nn.fast.linear import Linear
 class Copyable:
     """The source tokens that can be copied.
 
-    keys:   (B, S, D) keys of the pointer
+    keys:   (B, S, D) keys of the attention that selects the position to copy
     tokens: (B, S)    token ids
     mask:   (B, 1, S) or (B, T, S), True where a position may be copied
     """
@@ -65,7 +65,7 @@ class Copying(nn.Module):
 
     features:  width of the readout's feature vectors
     key_width: width of the encoder states
-    width:     width of the pointer's queries and keys
+    width:     width of the queries and keys of this attention
     """
 
     def __init__(self, features: int, key_width: int, width: int) -> None:
@@ -82,7 +82,9 @@ class Copying(nn.Module):
         self.scale = 1 / math.sqrt(width)
 
     def prepare(self, states: Tensor, tokens: Tensor, mask: Tensor) -> Copyable:
-        """Compute the pointer's keys from encoder states (B, S, D).
+        """Compute the keys of the attention that selects the position to copy.
+
+        states: (B, S, D) encoder states
 
         tokens: (B, S)    source token ids
         mask:   (B, 1, S) or (B, T, S), True where a position may be copied

@@ -104,8 +104,7 @@ class LearnedLookup(Lookup):
         return self.table(tokens.masked_fill(is_replaced, self.replaced.by))
 
     def effective_weight(self) -> Tensor:
-        """Return the weight (V, D). If `replaced` is given, its token has the vector of the other
-        token."""
+        """Return the weight (V, D), in which the vector of the replaced token is the one it uses."""
         return self._vectors(torch.arange(len(self.weight), device=self.weight.device))
 
 
