@@ -363,7 +363,7 @@ def _build_transformer_decoder(
 
 
 def _replaced_start(part: TransformerDecoderConfig) -> ReplacedToken | None:
-    """Return which vector START uses. Return None if START has its own embedding."""
+    """Return which vector replaces the embedding of START; None if START has its own embedding."""
     match part.start:
         case "learned":
             return None

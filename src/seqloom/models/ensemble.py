@@ -90,8 +90,8 @@ class MemberRows:
 class EnsembleDecoder(DecoderModule):
     """Runs the decoder of every member and averages their probabilities, not their logits.
 
-    `Step.attention` is the mean over the members with attention: (R, 1, 1, S) for R hypotheses and S
-    source positions. The weights of each member are first averaged over its layers and heads,
+    `Step.attention` is the mean over the members with attention: (R, 1, 1, S) for R hypotheses and
+    S source positions. The weights of each member are first averaged over its layers and heads,
     because the numbers of layers and heads may differ between members.
     """
 
@@ -156,7 +156,7 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 def _smallest_limits(members: Sequence[Limits]) -> Limits:
-    """Return, for each setting that limits the number of tokens, the smallest limit of all members."""
+    """Return, for each setting that limits the number of tokens, the smallest limit of a member."""
     settings = {setting for limits in members for setting in limits}
     return {
         setting: min(limits[setting] for limits in members if setting in limits)

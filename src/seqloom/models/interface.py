@@ -238,7 +238,10 @@ class StaticDecoder(Protocol):
 
 
 def static_position(device: torch.device) -> Tensor:
-    """Return the position before the first step, 0, as a 0-dim tensor. Captured steps need a tensor."""
+    """Return the position before the first step: 0, as a 0-dim tensor.
+
+    Steps that are captured as a CUDA graph need a tensor.
+    """
     return torch.zeros((), dtype=torch.long, device=device)
 
 

@@ -97,7 +97,9 @@ class FlattenedInitialState(ProjectedInitialState):
     h_i is the encoder state of cell i. The mean of the states would not tell where in the image a
     feature is; the concatenated states do.
 
-    cells: G, the number of grid cells, which is the same for all images
+    cells:         G, the number of grid cells, which is the same for all images
+    cell_width:    width of h_i
+    hidden_layers: number of additional tanh layers before the last layer. Default: 0
     """
 
     def __init__(
@@ -303,8 +305,8 @@ class RecurrentDecoder(DecoderModule):
     summary_uses:            where `Memory.summary`, the vector for the whole source, is appended:
                              to the input of the lowest layer ("input"), to the input of the output
                              layer ("readout"), or to both
-    readout_uses_input:      True: the embedded previous token is appended to the input of the output
-                             layer
+    readout_uses_input:      True: the embedded previous token is appended to the input of the
+                             output layer
     dropout:                 dropout between layers and before the output layer
     """
 

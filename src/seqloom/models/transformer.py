@@ -93,8 +93,8 @@ class TransformerCache:
     """The `moving` part of a decoder state: keys and values of all previous target positions.
 
     layers: cache of each layer
-    slots:  if the caches are static (tensors at fixed addresses), the table of their contents, which
-            all layers share; otherwise None
+    slots:  for static caches (tensors at fixed addresses), the table that says where each position
+            is stored. All layers share it. None if the caches are not static
     """
 
     layers: tuple[KeyValueCache | StaticCache, ...]

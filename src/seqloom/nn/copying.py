@@ -47,7 +47,7 @@ class CopyMixture:
 
     log_generate: (…, 1) log g, where g is the probability of generating from the vocabulary
     log_copy:     (…, 1) log (1 - g), for the probability of copying from the source
-    pointer:      (…, S) distribution a over the source positions, used when copying
+    pointer:      (…, S) probability of each source position, if a token is copied
     """
 
     log_generate: Tensor
@@ -56,7 +56,7 @@ class CopyMixture:
 
 
 class Copying(nn.Module):
-    """The copy mechanism: the next token is generated from the vocabulary or copied from the source.
+    """The copy mechanism: generates the next token or copies it from the source.
 
     p(y) = g · softmax(logits)_y + (1 - g) · Σ_s a_s [x_s = y]
 
@@ -92,8 +92,10 @@ class Copying(nn.Module):
         return Copyable(self.to_key(states), tokens, mask)
 
     def mixture(self, features: Tensor, source: Copyable) -> CopyMixture:
-        """Compute, at each target position, the probabilities of generating, copying, and copying each
-        source position.
+        """Compute the gate and the pointer at each target position.
+
+        The gate is the probability of generating a token and not copying it. The pointer is a
+        distribution over the source positions.
 
         features: (B, T, F) input features of the readout, of width F
         """

@@ -104,7 +104,7 @@ class LearnedLookup(Lookup):
         return self.table(tokens.masked_fill(is_replaced, self.replaced.by))
 
     def effective_weight(self) -> Tensor:
-        """Return the weight (V, D), in which the vector of the replaced token is the one it uses."""
+        """Return the vector of each token before scaling, also of a replaced token: (V, D)"""
         return self._vectors(torch.arange(len(self.weight), device=self.weight.device))
 
 
@@ -138,7 +138,7 @@ class VectorLookup(Lookup):
 
 
 class ConstantLookup(Lookup):
-    """Returns the same learned vector for every input, so that a decoder ignores its previous output.
+    """Returns the same learned vector for every input. A decoder then ignores its previous output.
 
     The setting `feed_output = false` selects this lookup. The inputs are token ids (B, T), or
     vectors (B, T, ·). The first `ignored` entries of a vector are the previous output and have no

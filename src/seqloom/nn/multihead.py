@@ -188,7 +188,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """Attend from states (B, T, Dq) to the keys in `memory`. Return their contexts (B, T, C)."""
+        """Attend from states (B, T, Dq) to the keys in `memory`. Return contexts (B, T, C)."""
         queries = self._project_queries(states, position_ids)
         return self._attend(queries, memory, mask, is_causal, position_ids)
 

@@ -131,8 +131,8 @@ class ClaimReport:
     def devices(self) -> list[str]:
         """The devices on which the measurements were made, such as "cpu", without duplicates.
 
-        If the claim is about time, each device is replaced by the machine (processor and GPU), if
-        the measurement names it.
+        If the claim is about time, the list contains machines (processor and GPU) instead. A
+        measurement that does not name its machine is listed with its device.
         """
         return sorted(
             {

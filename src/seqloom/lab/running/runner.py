@@ -1,8 +1,8 @@
 """Runs the experiments of claims: every condition with every seed.
 
 A job measures one condition with one seed. Measurements are cached, so that a repeated run only
-measures what is missing. Jobs run one after another or in parallel processes. Jobs that measure time
-run alone, after all others.
+measures what is missing. Jobs run one after another or in parallel processes. Jobs that measure
+time run alone, after all others.
 """
 
 import hashlib

@@ -137,7 +137,7 @@ class StepValues(NamedTuple):
     """Values of one GRU step that the backward pass needs.
 
     gates:      (B, 3 N) reset gate, update gate and candidate
-    candidates: (B, N) U_n h + bias, which the reset gate multiplies in the candidate
+    candidates: (B, N) the candidate's weights times h, plus bias. The reset gate multiplies this
     previous:   (B, N) hidden vector h before the step
     """
 
@@ -153,8 +153,7 @@ def run_step(
 
     gates:      (B, 3 N) W x + `weights.bias` for the input x. The function overwrites it with reset
                 gate, update gate and candidate
-    candidates: (B, N) `weights.candidate_bias`. The function adds U_n h, the product of the
-                candidate's weights with `previous`
+    candidates: (B, N) `weights.candidate_bias`. The function adds the candidate's weights times h
     previous:   (B, N) hidden vector h before the step
     """
     gates[:, : weights.gates.shape[1]].addmm_(previous, weights.gates).sigmoid_()
