@@ -85,7 +85,7 @@ class AttentionScore(nn.Module):
         raise NotImplementedError
 
     def forward(self, queries: Tensor, keys: Tensor, position_ids: PositionIds = 0) -> Tensor:
-        """(B, T, Dq), (B, S, Dk) -> (B, T, S), or with heads:
+        """Compute scores: queries (B, T, Dq), keys (B, S, Dk) -> (B, T, S), or with heads:
 
         (B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)
         """

@@ -164,7 +164,9 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> AttentionOutput:
-        """(B, T, Dq), (B, S, Dk) -> context (B, T, C), weights (B, H, T, S)
+        """Attend from queries (B, T, Dq) to keys (B, S, Dk).
+
+        Return the context (B, T, C) and the attention weights (B, H, T, S).
 
         keys: states that are attended to. Default: the queries (self-attention)
         """
@@ -200,7 +202,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """(B, T, D) -> (B, T, C): self-attention, where the states attend to themselves."""
+        """Self-attention, where the states attend to themselves: (B, T, D) -> (B, T, C)"""
         if self.projection != "linear" or not self.learned_values:
             memory = self.project_keys_values(states, position_ids)
             return self.attend(states, memory, mask, is_causal=is_causal, position_ids=position_ids)
@@ -220,7 +222,10 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> AttentionOutput:
-        """(B, T, Dq) -> context (B, T, C), weights (B, H, T, S)"""
+        """Attend from states (B, T, Dq) to the keys in `memory`.
+
+        Return the context (B, T, C) and the attention weights (B, H, T, S).
+        """
         queries = self._project_queries(states, position_ids)
         weights = self._weights(queries, memory, mask, is_causal, position_ids)
         dropped = F.dropout(weights, self.dropout, self.training)
@@ -430,11 +435,11 @@ class MultiHeadAttention(nn.Module):
                 return projected
 
     def _split_heads(self, states: Tensor) -> Tensor:
-        """(B, T, H·D) -> (B, H, T, D)"""
+        """Split vectors into one part per head: (B, T, H·D) -> (B, H, T, D)"""
         return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def _join_heads(self, context: Tensor) -> Tensor:
-        """(B, H, T, D) -> (B, T, C)"""
+        """Concatenate the heads and apply the output projection: (B, H, T, D) -> (B, T, C)"""
         return self.output_projection(context.transpose(1, 2).flatten(2))
 
 

@@ -66,7 +66,7 @@ class PackedLinear:
         return self
 
     def __call__(self, states: Tensor) -> Tensor:
-        """(R, in) -> (R, out)"""
+        """Compute W x + b for R rows: (R, in) -> (R, out)"""
         return torch.addmm(self.bias, states, self.weight)
 
 
@@ -176,7 +176,7 @@ class Linear(nn.Linear):
         self._min_packed_rows = MAX_UNPACKED_ROWS + 1 if IS_ARM or width > outputs else 1
 
     def forward(self, states: Tensor) -> Tensor:
-        """(…, in) -> (…, out)"""
+        """Compute W x + b: (…, in) -> (…, out)"""
         if torch.compiler.is_compiling():  # the compiler packs weights itself
             return super().forward(states)
         max_rows = MAX_PACKED_ROWS if torch.get_num_threads() > 1 else MAX_PACKED_ROWS_ONE_THREAD
