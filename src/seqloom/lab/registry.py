@@ -1,7 +1,7 @@
-"""Finds claims by name. Every module in `lab/claims` defines one claim.
+"""Finds claims by name. A claim is a statement about models that an experiment tests.
 
-This module does not import torch, and only `find_claim` imports a claim. The command line can
-therefore check names quickly.
+Every module in `lab/claims` defines one claim. This module does not import torch, and only
+`find_claim` imports a claim. The command line can therefore check names quickly.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def _describe_unknown(name: str, available: Sequence[str]) -> str:
 
 
 def find_claim(name: str) -> "Claim[Any]":
-    """Import the module of this claim and return its `CLAIM`."""
+    """Import the module that defines this claim, and return the claim."""
     [selected] = select_claims([name])
     module = import_module(f"seqloom.lab.claims.{selected.replace('-', '_')}")
     claim: Claim[Any] = module.CLAIM

@@ -25,10 +25,10 @@ def align_words(
 
     attention:    (T, S) attention weights of each target position over the source positions
     target_words: word index of each of the T positions, -1 for a position that belongs to no word
-    source_words: word index of each of the S positions, with -1 as in `target_words`
+    source_words: word index of each of the S positions, -1 for a position that belongs to no word
 
-    The weight between two words is computed from the weights of their positions by `merge_words`.
-    Links are in the order of the target words.
+    The weight between two words is the sum over the positions of the source word and the mean over
+    the positions of the target word. Links are in the order of the target words.
     """
     weights, targets, sources = attention_between_words(attention, target_words, source_words)
     if not sources:
@@ -56,7 +56,10 @@ def attention_between_words(
     """Convert attention between positions (T, S) to attention between words.
 
     Positions that belong to no word, such as END, have no row and no column in the result.
-    Therefore its rows may sum to less than 1. The arguments are those of `align_words`.
+    Therefore the rows of the result may sum to less than 1.
+
+    target_words: word index of each of the T positions, -1 for a position that belongs to no word
+    source_words: word index of each of the S positions, -1 for a position that belongs to no word
     """
     merged = merge_words(attention, target_words, source_words)
     targets = [target_words[group[0]] for group in group_positions(target_words)]

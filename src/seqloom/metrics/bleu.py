@@ -34,9 +34,9 @@ def bleu_metric(
 
     effective_order: True to ignore n-gram lengths larger than the hypothesis. Scores of single
                      sentences need this. Default: False
-    references:      result of `reference_columns`. Pass it if the metric scores several sets of
-                     outputs with the same references. sacrebleu then counts the n-grams of the
-                     references only once. Default: None
+    references:      the references, in the format of `reference_columns`. Pass them if the metric
+                     scores several sets of outputs with the same references. sacrebleu then counts
+                     the n-grams of the references only once. Default: None
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -53,7 +53,12 @@ def bleu_metric(
 def chrf_metric(
     lowercase: bool = False, references: Sequence[Sequence[str]] | None = None
 ) -> "CHRF":
-    """Return sacrebleu's chrF metric. references: as in `bleu_metric`"""
+    """Return sacrebleu's chrF metric.
+
+    references: the references, in the format of `reference_columns`. Pass them if the metric scores
+                several sets of outputs with the same references. sacrebleu then counts the n-grams
+                of the references only once. Default: None
+    """
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(lowercase=lowercase, references=references)
@@ -96,14 +101,16 @@ def bleu(
 def tokenised_bleu(
     hypotheses: Sequence[str], references: References, lowercase: bool = False
 ) -> Score:
-    """Corpus BLEU of text that is tokenised already: white space separates words (`tok:none` in
-    the signature)."""
+    """Corpus BLEU of tokenised text, in which white space separates words.
+
+    The signature of sacrebleu contains `tok:none`.
+    """
     score = bleu(hypotheses, references, lowercase, tokenize="none")
     return replace(score, name="BLEU tokenised")
 
 
 def lowercased_bleu(hypotheses: Sequence[str], references: References) -> Score:
-    """Case-insensitive corpus BLEU (`case:lc` in the signature)."""
+    """Case-insensitive corpus BLEU. The signature of sacrebleu contains `case:lc`."""
     score = bleu(hypotheses, references, lowercase=True)
     return replace(score, name="BLEU lower-cased")
 

@@ -26,8 +26,7 @@ from seqloom.metrics.score import Metric, References, Score, check_references
 def build_metric(name: ScoreName | ExtensionName, lowercase: bool) -> Metric:
     """Return the metric with this name.
 
-    lowercase: True if the outputs are lower-cased. The metric then lower-cases the references too,
-               and the signatures of BLEU and chrF mention it.
+    lowercase: True if the outputs are lower-cased. The metric then lower-cases the references too.
     """
     metric = _build(name, lowercase)
     return partial(_lowercase_references, metric) if lowercase else metric
@@ -80,9 +79,9 @@ def extension_score(
 ) -> Score:
     """Call a metric that is defined outside seqloom, and return its result as a `Score`.
 
-    The metric returns a number or a `Score`. The name of the returned score is the metric's name in
-    the recipe. If the metric returns a number, `Score.higher_is_better` is the attribute
-    `higher_is_better` of the metric. Without this attribute, it is True.
+    The metric returns a number or a `Score`. The result has the metric's name in the recipe. If the
+    metric returns a number, its attribute `higher_is_better` says whether higher values are better.
+    Without this attribute, they are.
     """
     check_references(hypotheses, references)
     result: Any = metric.extension_target(hypotheses=hypotheses, references=references)

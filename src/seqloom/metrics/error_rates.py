@@ -75,7 +75,7 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Sco
 
         100 · Σ edits / Σ phonemes of the reference that is used
 
-    If all references that are used are empty, the rate is the number of generated phonemes.
+    If the second sum is 0, the rate is the number of generated phonemes.
     """
     check_references(hypotheses, references)
     edits = phonemes = 0

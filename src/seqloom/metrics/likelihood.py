@@ -48,13 +48,13 @@ def perplexity_per_word(likelihood: Likelihood) -> Score:
 
 
 def nats_per_token(likelihood: Likelihood) -> Score:
-    """-Σ log p / tokens"""
+    """Mean negative log-probability of a token, in nats: -Σ log p / tokens"""
     value = _nats_per(likelihood, likelihood.tokens, "tokens")
     return Score("nats per token", value, None, False)
 
 
 def bits_per_token(likelihood: Likelihood) -> Score:
-    """-Σ log2 p / tokens"""
+    """Mean negative log-probability of a token, in bits: -Σ log2 p / tokens"""
     value = _nats_per(likelihood, likelihood.tokens, "tokens") / math.log(2)
     return Score("bits per token", value, None, False)
 
@@ -66,7 +66,7 @@ def nats_per_character(likelihood: Likelihood) -> Score:
 
 
 def bits_per_character(likelihood: Likelihood) -> Score:
-    """-Σ log2 p / characters"""
+    """-Σ log2 p / characters. Comparable between models with different tokenizers."""
     value = _nats_per(likelihood, likelihood.characters, "characters") / math.log(2)
     return Score("bits per character", value, None, False)
 

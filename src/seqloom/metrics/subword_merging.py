@@ -56,8 +56,8 @@ def merge_words(
 ) -> NDArray[np.float64]:
     """Merge attention between positions (T, ..., S) into attention between words (T', ..., S').
 
-    T' and S' are the numbers of groups that `group_positions` returns for target and source. A
-    position that belongs to no word keeps its own row or column.
+    A position that belongs to no word keeps its own row or column. T' is the number of target words
+    plus the number of target positions without a word. S' is the same for the source.
 
     target_words: word index of each of the T positions, NO_WORD if it belongs to no word
     source_words: word index of each of the S positions, NO_WORD if it belongs to no word
@@ -70,7 +70,12 @@ def merge_words(
 
 
 def _membership(words: Sequence[int]) -> NDArray[np.float64]:
-    """Return a matrix (positions, groups): 1 if the position belongs to the group, else 0."""
+    """Return a matrix (positions, words): 1 if the position belongs to the word, else 0.
+
+    A position that belongs to no word has its own column.
+
+    words: word index of each position, NO_WORD for a position that belongs to no word
+    """
     groups = group_positions(words)
     members = np.zeros((len(words), len(groups)))
     for column, group in enumerate(groups):
@@ -79,14 +84,13 @@ def _membership(words: Sequence[int]) -> NDArray[np.float64]:
 
 
 def merge_labels(pieces: Sequence[str], words: Sequence[int], text: str) -> tuple[str, ...]:
-    """Return the label of each group that `group_positions` returns for `words`.
+    """Return one label per word, and one label per position that belongs to no word.
 
-    The label of a word is the word as it is written in `text`. The label of a position without a
-    word is its piece. If `text` has no word with the index of a group, the label is the first piece
-    of the group.
+    The label of a word is taken from `text`. If `text` has too few words, the label is the first
+    piece of the word. The label of a position without a word is the piece at this position.
 
     pieces: subword at each position
-    words:  as in `group_positions`
+    words:  word index of each position, NO_WORD for a position that belongs to no word
     """
     text_words = text.split()
     return tuple(

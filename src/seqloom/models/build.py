@@ -142,7 +142,7 @@ def _grid_problems(config: ModelConfig, signature: Signature) -> list[str]:
 
 
 def _grid_cells(config: ImageEncoderConfig, signature: Signature) -> int:
-    """Return the number of grid cells of an image."""
+    """Return the number of grid cells into which the encoder divides an image."""
     assert isinstance(signature.source, Pixels)
     side = signature.source.width
     match config:
@@ -363,7 +363,7 @@ def _build_transformer_decoder(
 
 
 def _replaced_start(part: TransformerDecoderConfig) -> ReplacedToken | None:
-    """Return what replaces the embedding of START. Return None if START has its own embedding."""
+    """Return which vector replaces the embedding of START; None if START has its own embedding."""
     match part.start:
         case "learned":
             return None
@@ -429,8 +429,8 @@ def _build_label_decoder(
 def _input_spec(signature: Signature) -> Tokens | Vectors:
     """Return the type of the decoder input: tokens or vectors.
 
-    Vectors contain the previous target vector and the context values of the step (see
-    `Signature.context`).
+    An input vector contains the previous target vector and the context values of the step. Context
+    values are known in advance and not predicted.
     """
     target = signature.target
     return target if isinstance(target, Tokens) else Vectors(target.width + signature.context)
@@ -442,7 +442,7 @@ def _output_count(target: Tokens | Vectors) -> int:
 
 
 def _summary_width(config: ModelConfig) -> int:
-    """Return the width of one layer's state in `Memory.summary`; 0 if there is no source."""
+    """Return the width of an encoder layer's final state; 0 if there is no source."""
     match config.encoder:
         case RecurrentEncoderConfig(cell=cell, state_width=width):
             return width * (2 if cell == "lstm" else 1)
@@ -470,7 +470,7 @@ def _build_copying(
 ) -> Copying | None:
     """Build the copy mechanism. Return None if the decoder does not copy.
 
-    features: width of the readout's feature vectors
+    features: width of the input vectors of the output layer
     """
     if not part.copying or isinstance(config.encoder, NoEncoderConfig):
         return None

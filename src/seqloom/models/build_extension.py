@@ -25,7 +25,9 @@ FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, Not
 
 
 def build_extension_encoder(config: EncoderExtensionConfig, signature: Signature) -> EncoderModule:
-    """Build an encoder. If the sources are token ids, run it once to check it.
+    """Build an encoder that is defined outside seqloom.
+
+    If the sources are token ids, run it once to check it.
 
     Raises ConfigError if the encoder is not an `EncoderModule`, if it fails, or if its output does
     not have the shapes of `Memory`.
@@ -48,7 +50,9 @@ def build_extension_decoder(
     encoder: EncoderModule | None,
     encoder_width: int,
 ) -> DecoderModule:
-    """Build a decoder. If sources and targets are token ids, run it once to check it.
+    """Build a decoder that is defined outside seqloom.
+
+    If sources and targets are token ids, run it once to check it.
 
     Raises ConfigError if the decoder is not a `DecoderModule`, if it fails, or if the logits of
     `forward` or `step` have a wrong shape.

@@ -76,9 +76,9 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """`State.fixed` or `State.moving` of an `EnsembleDecoder`.
+    """One part of the decoder state of an ensemble: either `State.fixed` or `State.moving`.
 
-    members: the same part (`fixed` or `moving`) of the state of each member
+    members: the same part of the decoder state of each member
     """
 
     members: tuple[Rows, ...]
@@ -90,9 +90,9 @@ class MemberRows:
 class EnsembleDecoder(DecoderModule):
     """Runs the decoder of every member and averages their probabilities, not their logits.
 
-    `Step.attention` is the mean over the members with attention: (R, 1, 1, S). The weights of each
-    member are first averaged over its layers and heads, because the numbers of layers and heads may
-    differ between members.
+    `Step.attention` is the mean over the members with attention: (R, 1, 1, S) for R hypotheses and
+    S source positions. The weights of each member are first averaged over its layers and heads,
+    because the numbers of layers and heads may differ between members.
     """
 
     def __init__(self, members: Sequence[DecoderModule]) -> None:
@@ -137,7 +137,7 @@ class EnsembleDecoder(DecoderModule):
         return DecoderOutput(mean_log_probability(logits), self.readout)
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
-        """Return the memory of each member. If there is no source, all members use `memory`."""
+        """Return the encoder output for each member. Without a source, this is `memory` for all."""
         if isinstance(memory, EnsembleMemory):
             return memory.members
         assert memory.mask.shape[1] == 0, "an ensemble needs the memory of its own encoder"
@@ -156,7 +156,7 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 def _smallest_limits(members: Sequence[Limits]) -> Limits:
-    """Combine the limits of all members: for each setting, return the smallest limit."""
+    """Return, for each setting that limits the number of tokens, the smallest limit of a member."""
     settings = {setting for limits in members for setting in limits}
     return {
         setting: min(limits[setting] for limits in members if setting in limits)

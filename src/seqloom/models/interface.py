@@ -56,8 +56,10 @@ class Memory:
 
 
 class Rows(Protocol):
-    """Protocol of `State.fixed`, with one row per source, and `State.moving`, with one row per
-    hypothesis."""
+    """Protocol of the two parts of a decoder state.
+
+    `State.fixed` has one row per source, `State.moving` has one row per hypothesis.
+    """
 
     def select(self, rows: Tensor) -> Self:
         """Return the rows with these indices (R',), in this order. Indices may be repeated."""
@@ -104,9 +106,10 @@ class State:
         return replace(self, moving=self.moving.select(rows))
 
     def keep_sources(self, sources: Tensor) -> "State":
-        """Return a state with the sources at these indices (B',).
+        """Return a state with only the sources at these indices (B',).
 
-        The caller must also `select` the hypotheses of these sources, and no others.
+        This method does not drop the hypotheses of the other sources. The caller must also call
+        `select` with the hypotheses to keep.
         """
         return replace(self, fixed=self.fixed.select(sources))
 
@@ -190,7 +193,8 @@ class Decoder(Protocol):
         """Return the state before the first token, with one hypothesis per source.
 
         max_steps:      maximum number of steps that may follow
-        need_attention: see `State`. Default: True
+        need_attention: if False, `step` returns no attention weights, which is faster. Default:
+                        True
         """
         ...
 
@@ -234,14 +238,17 @@ class StaticDecoder(Protocol):
 
 
 def static_position(device: torch.device) -> Tensor:
-    """Return the initial position of a static state: 0, as a 0-dim tensor."""
+    """Return the position before the first step: 0, as a 0-dim tensor.
+
+    Steps that are captured as a CUDA graph need a tensor.
+    """
     return torch.zeros((), dtype=torch.long, device=device)
 
 
 def row_at(table: Tensor, position: int | Tensor) -> Tensor:
-    """Return the row of a table for this position: (T, P) -> (1, P), with P columns.
+    """Return the row for this position from a table with one row per position.
 
-    A table has one row per position.
+    (T, P) -> (1, P), with T positions and P columns
     """
     if isinstance(position, Tensor):
         return table.index_select(0, position.view(1))

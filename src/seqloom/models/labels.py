@@ -53,7 +53,7 @@ def _one_per_row(memory: Memory) -> Tensor:
 
 @dataclass(frozen=True)
 class LabelSource:
-    """The `fixed` part of the decoder state.
+    """What the decoder keeps for each source: the `fixed` part of its state.
 
     vectors: (B, N, D) the vectors from which labels are predicted. N is the number of source
              positions, or 1 if a source has one label
@@ -68,7 +68,7 @@ class LabelSource:
 
 
 class LabelDecoder(DecoderModule):
-    """Predicts label t from vector t, and END after the last label.
+    """Predicts each label y_t from one encoder vector h_t, and END after the last label.
 
     p(y_t | y_<t, x) = p(y_t | h_t), or p(y_t | h_t, y_{t-1}) if `previous` is given.
 
@@ -121,7 +121,7 @@ class LabelDecoder(DecoderModule):
         If `previous` is given, append the embedding of the previous label to each vector. F is the
         resulting width. Then apply dropout to the vectors, but not to the end flag.
 
-        labelled: (…, D + 1) vectors with an end flag, see `_gather_labelled`
+        labelled: (…, D + 1) vectors. The last entry is the end flag: 1 after the last label, else 0
         tokens:   (…) previous labels
         """
         vectors, ends = labelled[..., :-1], labelled[..., -1:]

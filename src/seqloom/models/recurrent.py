@@ -87,17 +87,19 @@ class ProjectedInitialState(InitialState):
         return torch.tanh(self.projection(hidden)).unflatten(1, (self.layers, -1))
 
     def inputs(self, memory: Memory) -> Tensor:
-        """Return c: (B, input_width)"""
+        """Return the input vector of the first layer: (B, input_width)"""
         return memory.summary.flatten(1)
 
 
 class FlattenedInitialState(ProjectedInitialState):
-    """A `ProjectedInitialState` where c = [h_1; …; h_G], the encoder states of all grid cells.
+    """Computes the initial state as tanh(W [h_1; …; h_G] + b) from all grid cells of an image.
 
-    For images, `Memory.summary` is the mean of all cells. The mean does not tell where in the image
-    a feature is; the concatenated states do.
+    h_i is the encoder state of cell i. The mean of the states would not tell where in the image a
+    feature is; the concatenated states do.
 
-    cells: G, the number of grid cells, which is the same for all images
+    cells:         G, the number of grid cells, which is the same for all images
+    cell_width:    width of h_i
+    hidden_layers: number of additional tanh layers before the last layer. Default: 0
     """
 
     def __init__(
@@ -122,9 +124,9 @@ class RecurrentEncoder(EncoderModule):
     directions, the two hidden vectors of a position are concatenated (Bahdanau et al. 2015, section
     3.2).
 
-    self_attention: attention from the states h of the top layer to themselves. `Memory.states` is
-                    then its result h'_t = Σ_s α_ts v_s. `Memory.summary` does not change. None: no
-                    self-attention. Default: None
+    self_attention: attention from the hidden vectors h of the top layer to themselves.
+                    `Memory.states` is then the result h'_t = Σ_s α_ts v_s. `Memory.summary` does
+                    not change. None: no self-attention. Default: None
     residual:       with self-attention, `Memory.states` is h_t + h'_t. Default: False
     """
 
@@ -181,9 +183,8 @@ class RecurrentEncoder(EncoderModule):
     def _shares_inputs(self, source: Padded) -> bool:
         """Return True if the lowest layer can project the vector of each distinct token only once.
 
-        This is possible for a GRU in training on a CPU (see `fast/gru.py`), if equal tokens have
-        equal vectors. False in evaluation mode, because analyses need the embedded input of each
-        position.
+        This is possible for a GRU in training on a CPU, if equal tokens have equal vectors. It is
+        not done in evaluation mode, because analyses need the embedded input of each position.
         """
         if not (self.training and source.tokens is not None):
             return False
@@ -200,8 +201,8 @@ class RecurrentEncoder(EncoderModule):
 
         Return the hidden vectors (B, S, D) and the final state (B, C).
 
-        vectors: see `RecurrentLayer.encode_repeated`. If None (default), the values of `source` are
-                 the input vectors
+        source:  the input vector at each position; with `vectors`, the index of a row of `vectors`
+        vectors: (U, D) the U different input vectors. Default: None
         """
 
         def encode(layer: RecurrentLayer, source: Padded) -> tuple[Tensor, Tensor]:
@@ -225,12 +226,12 @@ class RecurrentEncoder(EncoderModule):
 
 
 def score_limits(attention: str, limits: Limits) -> Limits:
-    """Return the limits of an attention score, with the setting names that `Limits` requires.
+    """Prefix the setting names of an attention score with the name of the attention layer.
 
-    For example, the name "max_length" becomes "attention.score.max_length".
+    For example, "max_length" becomes "attention.score.max_length".
 
     attention: name of the attention layer in the config, for example "attention"
-    limits:    maximum length that each setting of the score allows
+    limits:    maximum number of tokens that each setting of the score allows, by setting name
     """
     return {f"{attention}.score.{setting}": limit for setting, limit in limits.items()}
 
@@ -240,7 +241,8 @@ class RecurrentSource:
     """The `fixed` part of a decoder state: everything computed once per source.
 
     keys_values: keys and values of the source; None without attention
-    mask:        (B, 1, 1, S), or the result of `prepare_mask`
+    mask:        (B, 1, 1, S) which source positions are visible. `prepare_mask` may have converted
+                 it to a faster form
     summary:     (B, D) `Memory.summary` of the top encoder layer
     copyable:    source tokens that can be copied; None without a copy mechanism
     positions:   (T, P) table of position vectors of width P, shared by all rows; None if there is
@@ -265,7 +267,7 @@ class RecurrentSource:
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """The `moving` part of a decoder state.
+    """The `moving` part of a decoder state, with one row for each of R hypotheses.
 
     states:  (R, L, C) states of all layers
     context: (R, A)    attention context of the previous step; A is 0 without attention
@@ -284,30 +286,27 @@ class RecurrentState:
 
 
 class RecurrentDecoder(DecoderModule):
-    """Computes s_t from s_{t-1} and e_{t-1}, the embedding of the previous token.
+    """Recurrent layers that compute the state s_t from s_{t-1} and the embedded previous token.
 
-    The state s of a layer is its hidden vector h; the state of an LSTM layer is [h; c] with the
-    cell state c. Attention to the source runs once per step. Its query is h of one layer, the query
-    layer: the lowest layer if `context_uses` contains "layer", otherwise the top layer.
-    `context_uses` lists where the decoder uses the attention context a:
+    The state of a layer is its hidden vector h; an LSTM layer appends its cell state. Attention to
+    the source runs once per step. The query is h of one layer, called the query layer. This is the
+    lowest layer if `context_uses` contains "layer", otherwise the top layer. The result is the
+    attention context a. `context_uses` lists where the decoder uses it:
 
-        input    a is appended to the input of the lowest layer: [e_{t-1}; a]. If the query is the
-                 state after the step, a is the context of the previous step, because the context
-                 of the current step is computed later
-        layer    the input of the layer above the query layer is [h; a]
-        state    a replaces h of the query layer, projected if the widths differ. If the query is
-                 the previous state, a replaces the previous h before the layers run. Otherwise a
-                 replaces the new h immediately after the query layer has computed it
-        readout  a is appended to the input of the output layer: logits = W [h; a] + b, where h
-                 belongs to the top layer
+        input    a is appended to the input of the lowest layer. If `query_is_previous_state` is
+                 False, this is the context of the previous step
+        layer    a is appended to the input of the layer above the query layer
+        state    a replaces the query h. If the widths differ, a is projected first
+        readout  a is appended to the input of the output layer
 
     initial_state:           computes s_0 from the output of the encoder
     attention:               attention to the source; None: no attention
-    query_is_previous_state: True: the query is the state before the step. False: after the step
+    query_is_previous_state: True: the query is h before the step. False: h after the step
     summary_uses:            where `Memory.summary`, the vector for the whole source, is appended:
                              to the input of the lowest layer ("input"), to the input of the output
                              layer ("readout"), or to both
-    readout_uses_input:      True: e_{t-1} is appended to the input of the output layer
+    readout_uses_input:      True: the embedded previous token is appended to the input of the
+                             output layer
     dropout:                 dropout between layers and before the output layer
     """
 
@@ -419,7 +418,8 @@ class RecurrentDecoder(DecoderModule):
     ) -> Tensor:
         """Compute the readout's features (B, T, F): run each layer over all positions at once.
 
-        This is possible because neither the query layer nor a layer below it uses the context.
+        This is possible because the attention context does not influence the layer whose hidden
+        vectors are the attention queries.
         """
         length = embedded.shape[1]
         summary = source.summary.unsqueeze(1).expand(-1, length, -1)
@@ -442,7 +442,7 @@ class RecurrentDecoder(DecoderModule):
         return self.features(hidden, context, summary, embedded)
 
     def _query_position(self, position: int | Tensor) -> Tensor | None:
-        """Return the position for a `PositionalScore`, as a 0-dim tensor; None for other scores.
+        """Return the position as a 0-dim tensor; None if the attention score does not need it.
 
         If the position were an int, torch.compile would compile `advance` again for each value.
         """
@@ -468,9 +468,9 @@ class RecurrentDecoder(DecoderModule):
         `need_attention` is False. F is the width of the features.
 
         inputs:      (R, E) embedded previous token of each row; E is the width of the embedder
-        position:    the result of `_query_position`
-        layer_steps: for each layer, the result of `RecurrentLayer.prepare_steps`. Default: None;
-                     the method `RecurrentLayer.step` of each layer is used
+        position:    () the position, if the attention score needs it. Default: None
+        layer_steps: for each layer, the function that computes its next state. Default: None, the
+                     method `step` of each layer
         """
         layer_steps = [layer.step for layer in self.layers] if layer_steps is None else layer_steps
         weights: Tensor | None = None
@@ -531,10 +531,10 @@ class RecurrentDecoder(DecoderModule):
         )
 
     def replace_hidden_state(self, state: Tensor, context: Tensor) -> Tensor:
-        """Return the state (R, C) with the context in place of the hidden vector h.
+        """Replace the hidden vector h in the state (R, C) by the context.
 
-        If the widths of h and the context differ, the context is first projected. If `context_uses`
-        does not contain "state", return the state unchanged.
+        If their widths differ, the context is first projected. If `context_uses` does not contain
+        "state", return the state unchanged.
         """
         if "state" not in self.context_uses:
             return state
@@ -542,7 +542,7 @@ class RecurrentDecoder(DecoderModule):
         return torch.cat((self.to_state(context), cell), dim=-1)
 
     def _source(self, memory: Memory, max_steps: int, like: Tensor) -> RecurrentSource:
-        """Compute the `fixed` part of the state.
+        """Compute everything that the decoder needs once per source (`State.fixed`).
 
         max_steps: number of rows of the position table; 0: no table
         like:      a tensor with the dtype and device of the position table

@@ -64,10 +64,12 @@ class TransformerSource:
     """The `fixed` part of a decoder state: everything computed once per source.
 
     keys_values: keys and values of the source for each layer; None without cross-attention
-    mask:        (B, 1, 1, S), or the result of `prepare_mask`
+    mask:        (B, 1, 1, S) which source positions are visible. `prepare_mask` may have converted
+                 it to a faster form
     positions:   (T, P) table of position vectors of width P, shared by all rows; None if there is
                  no table
-    projections: result of `joined_projections` for each layer, shared by all rows
+    projections: for each layer, its query, key and value projections joined into one, or None.
+                 Shared by all rows
     copyable:    source tokens that can be copied; None without a copy mechanism
     """
 
@@ -91,7 +93,8 @@ class TransformerCache:
     """The `moving` part of a decoder state: keys and values of all previous target positions.
 
     layers: cache of each layer
-    slots:  table that all static caches share, see `SlotTable`; None if the caches are not static
+    slots:  for static caches (tensors at fixed addresses), the table that says where each position
+            is stored. All layers share it. None if the caches are not static
     """
 
     layers: tuple[KeyValueCache | StaticCache, ...]
@@ -102,7 +105,7 @@ class TransformerCache:
         return TransformerCache(tuple(layer.select(rows) for layer in self.layers), slots)
 
     def copy_(self, later: "TransformerCache") -> None:
-        """Do nothing, because `step` updates static caches in place.
+        """Do nothing, because `step` updates the tensors in place.
 
         `later`, the cache after the step, holds the same tensors as this cache.
         """

@@ -85,7 +85,7 @@ class AttentionScore(nn.Module):
         raise NotImplementedError
 
     def forward(self, queries: Tensor, keys: Tensor, position_ids: PositionIds = 0) -> Tensor:
-        """(B, T, Dq), (B, S, Dk) -> (B, T, S), or with heads:
+        """Compute scores: queries (B, T, Dq), keys (B, S, Dk) -> (B, T, S), or with heads:
 
         (B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)
         """
@@ -195,8 +195,8 @@ class RbfScore(AttentionScore):
 class ExactScore(AttentionScore):
     """score(q, k) = 1 if |q_i - k_i| ≤ tolerance for every entry i, else 0
 
-    With the selection "exact", attention works like a hash table: it returns the value whose key
-    equals the query. Queries and keys get no gradient.
+    If attention selects keys with `selection="exact"`, it works like a hash table: it returns the
+    value whose key equals the query. Queries and keys get no gradient.
 
     tolerance: largest difference at which two entries count as equal. Default: 0, which means that
                the entries must be the same number

@@ -61,8 +61,9 @@ def build_lookup(
     """Build the first layer of a network: an embedding of token ids, or a projection of vectors.
 
     width:    output width, unless the config of a learned embedding sets another width
-    scaled:   see `LearnedLookup`
-    replaced: see `LearnedLookup`. Default: None
+    scaled:   if True, learned embeddings start with standard deviation 1/√width and are multiplied
+              by √width after the lookup. If False, they start with standard deviation 1
+    replaced: a token that uses the vector of another token. Default: None
     """
     if isinstance(inputs, Vectors):
         return VectorLookup(inputs.width, width)

@@ -26,7 +26,7 @@ from seqloom.nn.fast.linear import Linear
 class Copyable:
     """The source tokens that can be copied.
 
-    keys:   (B, S, D) keys of the pointer
+    keys:   (B, S, D) keys of the attention that selects the position to copy
     tokens: (B, S)    token ids
     mask:   (B, 1, S) or (B, T, S), True where a position may be copied
     """
@@ -45,9 +45,9 @@ class Copyable:
 class CopyMixture:
     """The weights that combine generating and copying at each target position.
 
-    log_generate: (…, 1) log g
-    log_copy:     (…, 1) log (1 - g)
-    pointer:      (…, S) a, the probability of copying each source position
+    log_generate: (…, 1) log g, where g is the probability of generating from the vocabulary
+    log_copy:     (…, 1) log (1 - g), for the probability of copying from the source
+    pointer:      (…, S) probability of each source position, if a token is copied
     """
 
     log_generate: Tensor
@@ -56,11 +56,16 @@ class CopyMixture:
 
 
 class Copying(nn.Module):
-    """The copy mechanism: computes the pointer a, the gate g and the mixed distribution p.
+    """The copy mechanism: generates the next token or copies it from the source.
+
+    p(y) = g · softmax(logits)_y + (1 - g) · Σ_s a_s [x_s = y]
+
+    x_s is the source token at position s. The gate g is the probability of generating. The pointer
+    a is an attention distribution over the source positions.
 
     features:  width of the readout's feature vectors
     key_width: width of the encoder states
-    width:     width of the pointer's queries and keys
+    width:     width of the queries and keys of this attention
     """
 
     def __init__(self, features: int, key_width: int, width: int) -> None:
@@ -77,7 +82,9 @@ class Copying(nn.Module):
         self.scale = 1 / math.sqrt(width)
 
     def prepare(self, states: Tensor, tokens: Tensor, mask: Tensor) -> Copyable:
-        """Compute the pointer's keys from encoder states (B, S, D).
+        """Compute the keys of the attention that selects the position to copy.
+
+        states: (B, S, D) encoder states
 
         tokens: (B, S)    source token ids
         mask:   (B, 1, S) or (B, T, S), True where a position may be copied
@@ -85,9 +92,12 @@ class Copying(nn.Module):
         return Copyable(self.to_key(states), tokens, mask)
 
     def mixture(self, features: Tensor, source: Copyable) -> CopyMixture:
-        """Compute the gate g and the pointer a at each target position from features (B, T, F).
+        """Compute the gate and the pointer at each target position.
 
-        F is the width of the features.
+        The gate is the probability of generating a token and not copying it. The pointer is a
+        distribution over the source positions.
+
+        features: (B, T, F) input features of the readout, of width F
         """
         scores = self.to_query(features) @ source.keys.transpose(1, 2) * self.scale  # (B, T, S)
         pointer = _exact(scores).masked_fill(~source.mask, float("-inf")).softmax(dim=-1)
@@ -96,7 +106,11 @@ class Copying(nn.Module):
         return CopyMixture(F.logsigmoid(gate), F.logsigmoid(-gate), pointer)
 
     def mix(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
-        """Return log p(y) for every token y: logits (B, T, V), features (B, T, F) -> (B, T, V)"""
+        """Return the log-probability of every token, generated or copied: (B, T, V)
+
+        logits:   (B, T, V) logits of generating each token
+        features: (B, T, F) input features of the readout, of width F
+        """
         mixture = self.mixture(features, source)
         tokens = source.tokens.unsqueeze(1).expand_as(mixture.pointer)
         generated = _exact(logits).log_softmax(dim=-1)
@@ -108,17 +122,25 @@ class Copying(nn.Module):
     def loss(
         self, logits: Tensor, features: Tensor, source: Copyable, targets: Tensor, smoothing: float
     ) -> Tensor:
-        """Return -log p(target), with label smoothing: (B, T, V), (B, T, F), (B, T) -> (B, T)"""
+        """Return -log p(target), with label smoothing: (B, T)
+
+        logits:   (B, T, V) logits of generating each token
+        features: (B, T, F) input features of the readout, of width F
+        targets:  (B, T)
+        """
         mixture = self.mixture(features, source)
         # The loss adds up probabilities, which needs float32.
         with torch.autocast(logits.device.type, enabled=False):
             return copying_loss(_exact(logits), targets, mixture, source, smoothing)
 
     def step(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
-        """Apply `mix` to one position of R hypotheses: (R, V), (R, F) -> (R, V)
+        """Return the log-probability of every token at one position of R hypotheses: (R, V)
 
-        `mix` expects (B, T, ·). Here T is K, the number of hypotheses of a source: (R, ·) with
-        R = B · K is reshaped to (B, K, ·), so that the keys of a source are not copied K times.
+        The K = R / B hypotheses of a source are treated like K target positions of this source. So
+        they share the keys of the source.
+
+        logits:   (R, V) logits of generating each token
+        features: (R, F) input features of the readout, of width F
         """
         shape = (len(source.keys), -1)  # (B, K)
         grouped = logits.unflatten(0, shape), features.unflatten(0, shape)
@@ -130,8 +152,9 @@ def copying_loss(
 ) -> Tensor:
     """Return -log p(target), with label smoothing: (B, T, V), (B, T) -> (B, T)
 
-    The function creates no (B, T, V) tensor of copy probabilities. Only the tokens of the source,
-    at most S, can be copied. For all other tokens p(y) = g · softmax(W f)_y.
+    A token is generated with the probability g, or copied from the source. The function creates no
+    (B, T, V) tensor of copy probabilities, because only the tokens of the source, at most S, can be
+    copied. For all other tokens p(y) = g · softmax(logits)_y.
     """
     # log(g · softmax(W f)) = logits - normaliser
     normaliser = logits.logsumexp(dim=-1, keepdim=True) - mixture.log_generate  # (B, T, 1)
@@ -151,13 +174,11 @@ def _copy_gain(
 ) -> Tensor:
     """Return by how much copying increases the sum of log p(v) over the vocabulary: (B, T)
 
-    Without copying, p(v) would be g · softmax(W f)_v. Copying increases p(v) only for tokens v of
-    the source. So the result is the sum of log p(v) - log(g · softmax(W f)_v) over the distinct
-    tokens v of the source. The code sums over source positions: if a token occurs n times, each
-    occurrence has the weight 1/n.
+    Without copying, p(v) would be g · softmax(logits)_v, where g is the probability of generating.
+    Copying increases p(v) only for tokens v of the source. The code therefore sums the increase of
+    log p(v) over the source positions. If a token occurs n times, each position has the weight 1/n.
 
-    normaliser: (B, T, 1) number that the caller subtracts from logits to get
-                log(g · softmax(W f))
+    normaliser: (B, T, 1) logits - normaliser = log(g · softmax(logits))
     """
     pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)

@@ -13,7 +13,7 @@ class Dropout(nn.Dropout):
     """
 
     def forward(self, states: Tensor) -> Tensor:
-        """Return a tensor of the same shape. Any shape is allowed."""
+        """Apply dropout to a tensor of any shape."""
         if not self.training or self.p == 0:
             return states
         if states.device.type != "cpu":
@@ -28,7 +28,7 @@ class LockedDropout(Dropout):
     """
 
     def forward(self, states: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D)"""
+        """Apply one dropout mask per sequence: (B, T, D) -> (B, T, D)"""
         if not self.training or self.p == 0:
             return states
         return states * super().forward(torch.ones_like(states[:, :1]))

@@ -74,7 +74,7 @@ class LearnedLookup(Lookup):
 
     @property
     def weight(self) -> nn.Parameter:
-        """(V, D)"""
+        """The learned vectors of all tokens, without replacements: (V, D)"""
         weight = self.table.weight
         assert isinstance(weight, nn.Parameter)
         return weight
@@ -104,7 +104,7 @@ class LearnedLookup(Lookup):
         return self.table(tokens.masked_fill(is_replaced, self.replaced.by))
 
     def effective_weight(self) -> Tensor:
-        """Return the vector of each token before scaling, with `replaced` applied: (V, D)"""
+        """Return the vector of each token before scaling, also of a replaced token: (V, D)"""
         return self._vectors(torch.arange(len(self.weight), device=self.weight.device))
 
 
@@ -133,12 +133,12 @@ class VectorLookup(Lookup):
         self.projection = nn.Linear(input_width, width)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(…, input_width) -> (…, width)"""
+        """Project input vectors: (…, input_width) -> (…, width)"""
         return self.projection(vectors)
 
 
 class ConstantLookup(Lookup):
-    """Returns the same learned vector for every input, so that a decoder does not use its output.
+    """Returns the same learned vector for every input. A decoder then ignores its previous output.
 
     The setting `feed_output = false` selects this lookup. The inputs are token ids (B, T), or
     vectors (B, T, ·). The first `ignored` entries of a vector are the previous output and have no
@@ -203,7 +203,7 @@ class Embedder(nn.Module):
         )
 
     def forward(self, tokens: Tensor, position_ids: PositionIds = 0) -> Tensor:
-        """(B, T) -> (B, T, width)"""
+        """Compute the input vectors of tokens: (B, T) -> (B, T, width)"""
         return self.dropout(self.projection(self.positions(self.lookup(tokens), position_ids)))
 
     def step(self, tokens: Tensor, row: Tensor | None) -> Tensor:
@@ -255,7 +255,7 @@ class Readout(nn.Module):
         nn.init.zeros_(self.output.bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        """(…, D) -> (…, V)"""
+        """Compute logits from features: (…, D) -> (…, V)"""
         logits: Tensor = self.output(self.hidden_layer(features))
         if not self.excluded:
             return logits
@@ -311,7 +311,7 @@ class LabelReadout(Readout):
         self.impossible = tuple(impossible)
 
     def forward(self, features: Tensor) -> Tensor:
-        """(…, D + 1) -> (…, V)"""
+        """Compute logits from features with an end flag: (…, D + 1) -> (…, V)"""
         logits = super().forward(features[..., :-1])
         ends = features[..., -1:] > 0.5  # (…, 1)
         tokens = torch.arange(logits.shape[-1], device=logits.device)  # (V,)

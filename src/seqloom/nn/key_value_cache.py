@@ -33,7 +33,7 @@ class Cache(Protocol):
 
     @property
     def mask(self) -> Tensor | None:
-        """(1, capacity) True for each position that is visible in the result of `append`. None: all
+        """Mask (1, capacity) of the result of `append`: True for each visible position. None: all
         positions in the result are visible."""
         ...
 

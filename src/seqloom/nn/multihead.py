@@ -76,9 +76,9 @@ class MultiHeadAttention(nn.Module):
     width:             total width, over all heads, of projected queries, keys and values. Default:
                        query_width
     score:             similarity of queries and keys. Default: dot product / √d
-    projection:        the function f at the top of the file: "linear" (identity), "sigmoid" or
-                       "tanh"; "none" uses the states themselves as queries and keys. Default:
-                       "linear"
+    projection:        activation f of the layers f(W x + b) that compute queries and keys: "linear"
+                       (identity), "sigmoid" or "tanh". "none" uses the states themselves as
+                       queries and keys. Default: "linear"
     values:            "learned" (Wv h + bv) or "states" (h itself). Default: "learned"
     output_projection: project the concatenated heads to query_width with Wo. Default: True
     projection_layers: number of layers f(W x + b) that compute the queries, and number of such
@@ -164,7 +164,9 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> AttentionOutput:
-        """(B, T, Dq), (B, S, Dk) -> context (B, T, C), weights (B, H, T, S)
+        """Attend from queries (B, T, Dq) to keys (B, S, Dk).
+
+        Return the context (B, T, C) and the attention weights (B, H, T, S).
 
         keys: states that are attended to. Default: the queries (self-attention)
         """
@@ -174,7 +176,7 @@ class MultiHeadAttention(nn.Module):
     def project_keys_values(self, states: Tensor, position_ids: PositionIds = 0) -> KeysValues:
         """Compute keys and values (B, H, S, ·) from states (B, S, Dk).
 
-        The keys are the result of `AttentionScore.prepare`.
+        The keys are in the form that the attention score needs (see `AttentionScore.prepare`).
         """
         keys, values = self._project_keys_values(states, position_ids)
         return KeysValues(self.score.prepare(keys), values)
@@ -188,7 +190,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """Attend from states (B, T, Dq) to `memory`. Return the context of each state (B, T, C)."""
+        """Attend from states (B, T, Dq) to the keys in `memory`. Return contexts (B, T, C)."""
         queries = self._project_queries(states, position_ids)
         return self._attend(queries, memory, mask, is_causal, position_ids)
 
@@ -200,7 +202,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> Tensor:
-        """(B, T, D) -> (B, T, C): self-attention, where the states attend to themselves."""
+        """Self-attention, where the states attend to themselves: (B, T, D) -> (B, T, C)"""
         if self.projection != "linear" or not self.learned_values:
             memory = self.project_keys_values(states, position_ids)
             return self.attend(states, memory, mask, is_causal=is_causal, position_ids=position_ids)
@@ -220,7 +222,10 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         position_ids: PositionIds = 0,
     ) -> AttentionOutput:
-        """(B, T, Dq) -> context (B, T, C), weights (B, H, T, S)"""
+        """Attend from states (B, T, Dq) to the keys in `memory`.
+
+        Return the context (B, T, C) and the attention weights (B, H, T, S).
+        """
         queries = self._project_queries(states, position_ids)
         weights = self._weights(queries, memory, mask, is_causal, position_ids)
         dropped = F.dropout(weights, self.dropout, self.training)
@@ -271,12 +276,12 @@ class MultiHeadAttention(nn.Module):
         Return the context (R, C) and the attention weights (R, H, S). The weights are None if
         `need_weights` is False.
 
-        The K hypotheses of a source attend to the same keys. The keys are not copied for each.
+        Each of the B sources has R / B hypotheses, which share the keys of the source.
 
         mask:     (B, 1, 1, S) or, if `need_weights` is False, the result of
                   `fast.multihead.prepare_mask`
-        position: position of all queries, a 0-dim tensor, for a `PositionalScore`. Other scores do
-                  not depend on it. Default: None, position 0
+        position: () position of all queries, used only by scores that depend on positions. Default:
+                  None, position 0
         """
         rows, sources = states.shape[0], memory.keys.shape[0]
         position_ids = 0 if position is None else position.expand(1, rows // sources)  # (1, K)
@@ -317,7 +322,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Compute keys and values (B, H, S, ·) from states (B, S, Dk).
 
-        The keys are the input of `AttentionScore.prepare`.
+        The caller must still convert the keys with `AttentionScore.prepare`.
         """
         if self.projection != "none" and self.learned_values:
             projected, values = joined_linear(states, self.to_key, self.to_value)
@@ -380,7 +385,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Compute the context of each head at one decoding step: (B, H, T, D) -> (B, H, T, Dv)
 
-        T is the number of queries to each source, not the number of positions.
+        All T queries of a row belong to the same position, but to different hypotheses.
         """
         if isinstance(memory, RepeatedKeysValues):
             return memory.attend(queries)
@@ -410,15 +415,17 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(scores, mask, self.selection)
 
     def _activate(self, projected: Tensor, further: nn.ModuleList) -> Tensor:
-        """Apply f to the output of the first layer of queries or keys. Then apply each layer of
-        `further`, followed by f."""
+        """Compute queries or keys from the output of their first linear layer.
+
+        Apply the activation, then each layer of `further`, each followed by the activation.
+        """
         activated = self._activation(projected)
         for layer in further:
             activated = self._activation(layer(activated))
         return activated
 
     def _activation(self, projected: Tensor) -> Tensor:
-        """Apply f, the activation of queries and keys, which `projection` determines."""
+        """Apply the activation of queries and keys, which the argument `projection` determines."""
         match self.projection:
             case "sigmoid":
                 return projected.sigmoid()
@@ -428,11 +435,11 @@ class MultiHeadAttention(nn.Module):
                 return projected
 
     def _split_heads(self, states: Tensor) -> Tensor:
-        """(B, T, H·D) -> (B, H, T, D)"""
+        """Split vectors into one part per head: (B, T, H·D) -> (B, H, T, D)"""
         return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def _join_heads(self, context: Tensor) -> Tensor:
-        """(B, H, T, D) -> (B, T, C)"""
+        """Concatenate the heads and apply the output projection: (B, H, T, D) -> (B, T, C)"""
         return self.output_projection(context.transpose(1, 2).flatten(2))
 
 

@@ -1,1 +1,1 @@
-"""Models, recipes and data that the experiments of several claims use."""
+"""Models, recipes and data that several experiments use."""

@@ -1,4 +1,4 @@
-"""Models with random weights, for properties that do not depend on training."""
+"""Models with random weights, for experiments on properties that training does not change."""
 
 import torch
 

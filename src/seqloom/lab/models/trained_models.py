@@ -1,7 +1,7 @@
 """Trains and caches the models of the experiments.
 
-Also contains the recipes that several claims share: GRUs that copy letters, and German to English
-translation.
+Also contains the recipes that several experiments share: GRUs that copy strings of letters, and
+translation from German to English.
 """
 
 import hashlib
@@ -89,7 +89,9 @@ def build_recipe(tables: Tables, changes: Sequence[str] = ()) -> RunConfig:
 
 
 def letter_corpus(task: str, shortest: int, longest: int, symbols: int = 26) -> Tables:
-    """Return the options of a synthetic corpus of letter strings, without the number of examples.
+    """Return the options of a synthetic corpus of letter strings.
+
+    The caller adds the option `examples`, the number of strings.
 
     symbols: size of the alphabet
     """
@@ -174,7 +176,7 @@ def copy_recipe(
 
     Encoder and decoder states have equal widths, as dot-product attention requires.
 
-    decoder: the decoder options that differ between the conditions
+    decoder: options of the decoder, which differ between the conditions of an experiment
     """
     settings = trial.settings
     # Encoder and decoder inputs include position encodings, so that the model does not have to

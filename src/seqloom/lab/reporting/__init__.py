@@ -1,1 +1,1 @@
-"""Reports about claims: as objects, JSON and HTML."""
+"""Reports on the experiments that test claims: as objects, JSON and HTML."""

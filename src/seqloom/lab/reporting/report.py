@@ -62,7 +62,10 @@ class PublishedComparison:
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """A claim and its results at one size."""
+    """A claim and the results of its experiment.
+
+    size: size of the models and data of the experiment, for example "tiny"
+    """
 
     claim: Claim[Any]
     size: Size
@@ -126,10 +129,10 @@ class ClaimReport:
 
     @property
     def devices(self) -> list[str]:
-        """The devices on which the measurements were made, without duplicates.
+        """The devices on which the measurements were made, such as "cpu", without duplicates.
 
-        If the claim measures time, the list contains machines (processor and GPU) instead of
-        devices. If a measurement does not name its machine, its device is listed.
+        If the claim is about time, the list contains machines (processor and GPU) instead. A
+        measurement that does not name its machine is listed with its device.
         """
         return sorted(
             {
@@ -190,7 +193,10 @@ def _kind(chart: Chart) -> str:
 def compare_with_published(
     published: PublishedResult, results: Results, state: State
 ) -> PublishedComparison:
-    """Compare published values with our means over the seeds. state: state of our verdict"""
+    """Compare published values with the means of our values over the seeds.
+
+    state: state of our verdict, for example "confirmed"
+    """
     figures = [
         ComparedFigure(figure.label, figure.value, results.mean(figure.condition, published.metric))
         for figure in published.figures

@@ -20,7 +20,8 @@ def code_digest(name: str) -> str:
     """Return a digest of the code that measures a claim.
 
     The code is that of the claim's module and of the lab modules that it imports directly.
-    Comments, docstrings, imports, `judge`, `plot` and `CLAIM` do not affect the digest.
+    Comments, docstrings and imports do not affect the digest. Neither do `judge`, `plot` and
+    `CLAIM`, because they only evaluate, draw and describe the measurements.
 
     name: full name of the claim's module
     """

@@ -1,4 +1,4 @@
-"""The machine that measures. Measured times are valid only for the machine they come from."""
+"""Describes the machine on which an experiment runs, because measured times depend on it."""
 
 import os
 import platform

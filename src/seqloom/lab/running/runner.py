@@ -1,7 +1,8 @@
 """Runs the experiments of claims: every condition with every seed.
 
-Measurements are cached, so that a repeated run only measures what is missing. Jobs run one after
-another or in parallel processes. Jobs that measure time run alone, after all others.
+A job measures one condition with one seed. Measurements are cached, so that a repeated run only
+measures what is missing. Jobs run one after another or in parallel processes. Jobs that measure
+time run alone, after all others.
 """
 
 import hashlib
@@ -32,10 +33,11 @@ from seqloom.runs.device import best_device
 
 @dataclass(frozen=True)
 class Experiment:
-    """The experiment of one claim at one size, with its folders.
+    """The experiment that tests one claim, and its folders.
 
     out:   folder for all experiments
     claim: name of the claim
+    size:  size of models and data, for example "tiny"
     """
 
     out: Path

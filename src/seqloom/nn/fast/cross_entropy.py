@@ -70,12 +70,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Return the sum of the losses of n positions. Overwrite `logits` with the gradient.
+    """Return the cross-entropy summed over n positions. Overwrite `logits` with its gradient.
 
-    The argument `logits` contains the original logits W x + b, divided by ln 2. The loss and the
-    gradient are those for the original logits.
-
-    logits:  (n, V) (W x + b) / ln 2
+    logits:  (n, V) the logits divided by ln 2, so that 2^x can replace e^x. They are overwritten
+             with the gradient with respect to the undivided logits
     targets: (n, 1)
     """
     vocabulary = logits.shape[1]

@@ -26,7 +26,7 @@ def on_cpu_without_autocast(tensor: Tensor) -> bool:
 
 
 def trains_on_cpu(tensor: Tensor, weight: Tensor) -> bool:
-    """Return True if `on_cpu_without_autocast(tensor)` is True and `weight` gets a gradient."""
+    """Return True if `tensor` is on a CPU, autocast is disabled and `weight` gets a gradient."""
     return torch.is_grad_enabled() and weight.requires_grad and on_cpu_without_autocast(tensor)
 
 

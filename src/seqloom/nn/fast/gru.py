@@ -34,8 +34,8 @@ def gru(
 
     inputs:  (T, B, D); with `index`, (U, D): the U different input vectors
     start:   (B, N) initial hidden vector; N is its width
-    weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,). Each tensor contains the parts
-             of r, z and n, in this order
+    weights: W (3 N, D) for inputs, U (3 N, N) for hidden vectors, and their biases (3 N,), (3 N,).
+             Each tensor stacks the parts of reset gate, update gate and candidate, as in torch
     index:   (T, B) the row of `inputs` that is the input at each position. Default: None, which
              means that `inputs` holds the vector of each position
     """
@@ -99,14 +99,16 @@ class _Gru(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class TransposedWeights:
-    """The weights of a GRU in the layout that is fastest for the products of the forward pass.
+    """The weights of a GRU, transposed for fast products in the forward pass.
+
+    W multiplies the input x of width D, U the hidden vector h of width N. W and U stack the parts
+    of the reset gate r, the update gate z and the candidate n.
 
     input:          (D, 3 N) the transpose of W
-    gates:          (N, 2 N) the transpose of U_r and U_z
-    candidate:      (N, N) the transpose of U_n
-    bias:           (3 N,) bias of W x. r and z are functions of W x + U h, so their part also
-                    includes the bias of U h
-    candidate_bias: (N,) bias of U_n h
+    gates:          (N, 2 N) the transpose of the parts r and z of U
+    candidate:      (N, N) the transpose of the part n of U
+    bias:           (3 N,) bias of W x. Its parts r and z include the bias of U h
+    candidate_bias: (N,) bias of the part n of U h
     """
 
     input: Tensor
@@ -132,11 +134,11 @@ class TransposedWeights:
 
 
 class StepValues(NamedTuple):
-    """Values of one step that `run_step_backward` needs.
+    """Values of one GRU step that the backward pass needs.
 
-    gates:      (B, 3 N) r, z and n
-    candidates: (B, N) U_n h with its bias
-    previous:   (B, N) h
+    gates:      (B, 3 N) reset gate, update gate and candidate
+    candidates: (B, N) the candidate's weights times h, plus bias. The reset gate multiplies this
+    previous:   (B, N) hidden vector h before the step
     """
 
     gates: Tensor
@@ -147,11 +149,12 @@ class StepValues(NamedTuple):
 def run_step(
     gates: Tensor, candidates: Tensor, previous: Tensor, weights: TransposedWeights, out: Tensor
 ) -> None:
-    """Compute one step. Write the next hidden vector h' to `out` (B, N).
+    """Compute one GRU step. Write the next hidden vector to `out` (B, N).
 
-    gates:      (B, 3 N) W x + `TransposedWeights.bias`; overwritten with r, z and n
-    candidates: (B, N) the bias of U_n h; overwritten with U_n h + bias
-    previous:   (B, N) h
+    gates:      (B, 3 N) W x + `weights.bias` for the input x. The function overwrites it with reset
+                gate, update gate and candidate
+    candidates: (B, N) `weights.candidate_bias`. The function adds the candidate's weights times h
+    previous:   (B, N) hidden vector h before the step
     """
     gates[:, : weights.gates.shape[1]].addmm_(previous, weights.gates).sigmoid_()
     reset, update, new = gates.chunk(3, dim=1)
@@ -167,12 +170,16 @@ def run_step_backward(
     grad_gates: Tensor,
     grad_candidates: Tensor,
 ) -> Tensor:
-    """Compute the gradient of one step. Return the gradient of h: (B, N)
+    """Compute the gradients of one GRU step, with input x and hidden vector h.
 
-    grad_next:       (B, N) gradient of h'
-    grad_gates:      (B, 3 N) overwritten with the gradient of W x. Its part for r and z is also the
-                     gradient of U_r h and U_z h
-    grad_candidates: (B, N) overwritten with the gradient of U_n h
+    Return the gradient of h: (B, N). Write the other gradients to the last two arguments.
+
+    grad_next:       (B, N) gradient of the next hidden vector
+    values:          values that `run_step` computed
+    state_weight:    U (3 N, N), the weights of h
+    grad_gates:      (B, 3 N) receives the gradient of W x. In the columns of the two gates, this is
+                     also the gradient of U h
+    grad_candidates: (B, N) receives the gradient of U h in the columns of the candidate
     """
     width = grad_next.shape[1]
     reset, update, new = values.gates.chunk(3, dim=1)
@@ -192,14 +199,16 @@ def run_step_backward(
 def weight_gradients(
     of_rows: Tensor, inputs: Tensor, of_positions: Tensor, of_candidates: Tensor, previous: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of W, U and their biases.
+    """Return the gradients of the weights W and U of a GRU and of their biases.
 
-    of_rows:       (m, 3 N) gradients of W x, for m input vectors
+    There are n positions and m different input vectors x. Several positions may have the same
+    input vector.
+
+    of_rows:       (m, 3 N) gradient of W x for each input vector, summed over its positions
     inputs:        (m, D) the input vectors x
-    of_positions:  (n, 3 N) gradients of W x at n positions, the same as `of_rows` if each position
-                   has its own input vector
-    of_candidates: (n, N) gradients of U_n h
-    previous:      (n, N) h
+    of_positions:  (n, 3 N) gradient of W x at each position
+    of_candidates: (n, N) gradient of U h at each position, in the columns of the candidate
+    previous:      (n, N) hidden vector h before each position
     """
     width = previous.shape[1]
     of_gates = of_positions[:, : 2 * width]  # W_r x + U_r h and W_z x + U_z h
@@ -215,7 +224,7 @@ def weight_gradients(
 
 
 def _rows(inputs: Tensor) -> Tensor:
-    """(T, B, D) or (U, D) -> (T B, D) or (U, D)"""
+    """Flatten (T, B, D) to (T · B, D). Return (U, D) unchanged."""
     return inputs.flatten(0, -2)
 
 

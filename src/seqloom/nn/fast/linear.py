@@ -37,9 +37,9 @@ CACHE_LINE = 16
 class PackedLinear:
     """Computes W x + b for one linear layer, or for several joined layers with the same input.
 
-    weight: (in, out), the transpose of W. If `of` is called with `transpose=True`, it leaves a gap
-            in memory after each row. Without the gaps, if `out` is a power of two, all rows would
-            compete for the same few places in the processor's cache
+    weight: (in, out), the transpose of W. `of` with `transpose=True` leaves a gap in memory after
+            each row. Without gaps, rows whose length is a power of two would compete for the same
+            few places in the processor's cache
     bias:   (out,)
     """
 
@@ -48,10 +48,10 @@ class PackedLinear:
 
     @classmethod
     def of(cls, layers: Sequence[nn.Linear], transpose: bool) -> "PackedLinear":
-        """Join layers with the same input.
+        """Join several linear layers with the same input into one.
 
-        transpose: True to copy the weights to a transposed layout, which is faster on a CPU. False
-                   to concatenate the weights without changing their layout
+        transpose: True to store the weights transposed in memory, which is faster on a CPU. False
+                   to keep their layout
         """
         weight = torch.cat([layer.weight for layer in layers])  # (out, in)
         bias = torch.cat([layer.bias for layer in layers])
@@ -66,7 +66,7 @@ class PackedLinear:
         return self
 
     def __call__(self, states: Tensor) -> Tensor:
-        """(R, in) -> (R, out)"""
+        """Compute W x + b for R rows: (R, in) -> (R, out)"""
         return torch.addmm(self.bias, states, self.weight)
 
 
@@ -88,17 +88,18 @@ class _TensorVersion:
 
 
 class PackedLinearCache:
-    """Keeps the packed weights of one layer, or of several joined layers, until the weights change.
+    """Keeps a packed copy of the weights of one or several layers until the weights change.
 
-    Only weights on a CPU that need no gradient are packed. Weights in training are not packed,
-    because an optimiser may change them without increasing their version counter.
+    Packed weights are joined and transposed, which makes products with few rows faster on a CPU.
+    Weights on a GPU are not packed. Weights that need a gradient are not packed either, because an
+    optimiser may change them without increasing their version counter.
     """
 
     def __init__(self) -> None:
         self._entry: tuple[list[_TensorVersion], PackedLinear] | None = None
 
     def get(self, layers: Sequence[nn.Linear]) -> PackedLinear | None:
-        """Return the packed weights of these layers, or None if this class does not pack them."""
+        """Return the packed weights of these layers; None on a GPU or if they need a gradient."""
         # Weights and biases. Reading `_parameters` is ten times as fast as `layer.weight`.
         parameters = [layer._parameters.values() for layer in layers]
         tensors = [tensor for pair in parameters for tensor in pair if tensor is not None]
@@ -164,7 +165,10 @@ def joined_linear(states: Tensor, *layers: nn.Module) -> tuple[Tensor, ...]:
 
 
 class Linear(nn.Linear):
-    """torch.nn.Linear, faster on a CPU: packed weights for few rows, `linear` for many rows."""
+    """A torch.nn.Linear that is faster on a CPU.
+
+    For few rows it keeps a transposed copy of the weights, for many rows it calls `linear`.
+    """
 
     def __init__(self, width: int, outputs: int) -> None:
         super().__init__(width, outputs)
@@ -172,7 +176,7 @@ class Linear(nn.Linear):
         self._min_packed_rows = MAX_UNPACKED_ROWS + 1 if IS_ARM or width > outputs else 1
 
     def forward(self, states: Tensor) -> Tensor:
-        """(…, in) -> (…, out)"""
+        """Compute W x + b: (…, in) -> (…, out)"""
         if torch.compiler.is_compiling():  # the compiler packs weights itself
             return super().forward(states)
         max_rows = MAX_PACKED_ROWS if torch.get_num_threads() > 1 else MAX_PACKED_ROWS_ONE_THREAD

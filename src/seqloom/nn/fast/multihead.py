@@ -1,4 +1,4 @@
-"""Prepares tensors once, so that `MultiHeadAttention.step` and `.step_cross` run faster."""
+"""Prepares weights, masks, keys and values once, so that single steps of attention run faster."""
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +12,10 @@ from seqloom.nn.multihead import MultiHeadAttention
 def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLinear | None:
     """Join the query, key and value projections into one layer, for `MultiHeadAttention.step`.
 
-    Return None in two cases. Either one of the projections is not a linear layer, or `static` is
-    False and `PackedLinearCache` does not pack their weights, for example weights on a GPU or
-    weights that need a gradient.
+    Return None if one of the projections is not a linear layer. If `static` is False, also return
+    None if the weights are on a GPU or need a gradient.
 
-    static: True if the step will be captured as a CUDA graph or compiled. Weights that
-            `PackedLinearCache` does not pack are then concatenated once, so that every step
-            launches one kernel and not three
+    static: True if the step will be captured as a CUDA graph or compiled
     """
     layers = [attention.to_query, attention.to_key, attention.to_value]
     linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
@@ -29,7 +26,7 @@ def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLin
 
 
 def prepare_mask(attention: MultiHeadAttention, mask: Tensor, dtype: torch.dtype) -> Tensor | None:
-    """Convert a mask (B, 1, 1, S) to the fastest form for `step_cross` with `need_weights=False`.
+    """Convert a mask (B, 1, 1, S) to the fastest form for attention steps that return no weights.
 
     - On a GPU, or if no fused kernel is used, return the mask itself.
     - Otherwise, if all keys are visible, return None.
@@ -47,12 +44,13 @@ def prepare_mask(attention: MultiHeadAttention, mask: Tensor, dtype: torch.dtype
 def prepare_steps(
     attention: MultiHeadAttention, memory: KeysValues, mask: Tensor, steps: int
 ) -> KeysValues:
-    """Return keys and values whose gradient is computed once for all calls of `step_cross`.
+    """Return keys and values whose gradient is computed once for all steps of `step_cross`.
 
-    If the model is not trained on a CPU, or if `attention.is_plain_softmax` is False, return
-    `memory` unchanged. See `fast/repeated_attention.py`.
+    This is possible only in training on a CPU, with a softmax of dot products and without dropout
+    of the weights. In other cases, return `memory` unchanged.
 
-    steps: maximum number of calls
+    memory: keys and values of the source
+    steps:  maximum number of steps
     """
     if not attention.is_plain_softmax:
         return memory

@@ -63,13 +63,13 @@ def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps:
 
 
 class _AttentionStep(torch.autograd.Function):
-    """One step of attention: queries (B H, 1, D) -> contexts (B H, 1, Dv), with B H = B times H.
+    """One step of attention: queries (B·H, 1, D) -> contexts (B·H, 1, Dv)
 
-    Two arguments are tensors of zeros, called slots, from `_GradientSlots`. The result does not
-    depend on them. `backward` treats them as if the first slot had been added to the scores and the
-    second slot to the context. The gradient of the first slot is then the gradient of the scores,
-    and the gradient of the second slot is the gradient of the context. Autograd passes these
-    gradients of all steps on to `_GradientSlots`.
+    `backward` does not compute the gradients of keys and values. `_GradientSlots` does this once
+    for all steps. It needs the gradients of the scores and of the context of each step. For this
+    purpose each step has two dummy inputs, called slots. They do not change the result. `backward`
+    returns the gradient of the scores as the gradient of the first slot, and the gradient of the
+    context as that of the second. Autograd passes both on to `_GradientSlots`.
     """
 
     @staticmethod
@@ -90,15 +90,14 @@ class _AttentionStep(torch.autograd.Function):
 
 
 class _GradientSlots(torch.autograd.Function):
-    """Returns two tensors of zeros: the slots for scores and the slots for contexts.
+    """Computes the gradients of keys and values once for all T steps of attention.
 
-    The slots for scores are (T, B H, 1, S). The slots for contexts are (T, B H, 1, Dv). T is the
-    maximum number of steps. The t-th call of `_AttentionStep` gets slot t of each tensor.
+    `forward` returns dummy inputs (slots) for the steps: zeros (T, B·H, 1, S) and (T, B·H, 1, Dv).
+    Step t uses slot t of both tensors. Its backward pass returns the gradients of its scores and
+    of its context as the gradients of its slots. So the `backward` of this class gets these
+    gradients for all steps.
 
-    `backward` gets the gradients of the scores and contexts of all steps. From these gradients, and
-    from the queries and weights in `computed`, it computes the gradients of keys and values.
-
-    computed: queries and weights of each step, appended by `_AttentionStep`
+    computed: queries and attention weights of each step. Each step appends its own
     """
 
     @staticmethod

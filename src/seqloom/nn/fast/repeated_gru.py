@@ -1,11 +1,10 @@
 """Single steps of a GRU with a hand-written gradient, for training on a CPU.
 
 If a recurrent decoder uses the attention context as an input of the next step, it has to run the
-GRU step by step. Autograd would compute the gradients of the large matrices W and U at every step
-and add these gradients up. Here the gradients of W x and U h of all steps are collected first. Then
-the gradient of each matrix is computed as one product over all steps.
-
-For the formulas see `fast/gru.py`.
+GRU step by step. A step computes W x and U h for the input x and the hidden vector h (see
+`fast/gru.py`). Autograd would compute the gradients of the large matrices W and U at every step and
+add these gradients up. Here the gradients of W x and U h of all steps are collected first. Then the
+gradient of each matrix is computed as one product over all steps.
 """
 
 from collections.abc import Callable
@@ -28,13 +27,13 @@ from seqloom.nn.fast.gru import (
 
 @dataclass(frozen=True)
 class _Sequence:
-    """The weights of a GRU, and what its steps have computed so far.
+    """The weights of a GRU, and the inputs of all steps so far.
 
-    input_weight: W (3 N, D)
-    state_weight: U (3 N, N)
-    transposed:   all weights in the layout for the forward pass
-    inputs:       x (B, D) of each step
-    previous:     h (B, N) before each step
+    input_weight: (3 N, D) weights W of the input
+    state_weight: (3 N, N) weights U of the hidden vector
+    transposed:   all weights and biases, transposed for the forward pass
+    inputs:       input (B, D) of each step
+    previous:     hidden vector (B, N) before each step
     """
 
     input_weight: Tensor
@@ -49,8 +48,9 @@ def repeated_gru(
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a function that runs one step: inputs (B, D), hidden vector (B, N) -> (B, N)
 
-    weights: W (3 N, D), U (3 N, N) and their biases (3 N,), (3 N,), as for `fast.gru.gru`
-    rows:    B
+    weights: weights (3 N, D) of the input, weights (3 N, N) of the hidden vector, and their biases
+             (3 N,), (3 N,), in torch's order
+    rows:    B, the batch size
     steps:   maximum number of steps
     """
     constants = [weight.detach() for weight in weights]
@@ -70,12 +70,13 @@ def repeated_gru(
 
 
 class _GruStep(torch.autograd.Function):
-    """One step: inputs (B, D), hidden vector (B, N) -> next hidden vector (B, N)
+    """One GRU step: input x (B, D), hidden vector h (B, N) -> next hidden vector (B, N)
 
-    The last argument is a tensor of zeros, called slot, from `_GruGradientSlots`. The result does
-    not depend on the slot. `backward` returns two gradients side by side as the gradient of the
-    slot: the gradient of W x (first 3 N columns) and the gradient of U_n h (last N columns).
-    Autograd passes the gradients of all slots on to `_GruGradientSlots`.
+    `backward` does not compute the gradients of the weights W and U. `_GruGradientSlots` does this
+    once for all steps. It needs the gradients of the products W x and U h of each step. For this
+    purpose each step has a dummy input (B, 4 N), called slot. It does not change the result.
+    `backward` returns the gradients of the products as the gradient of the slot, and autograd
+    passes it on to `_GruGradientSlots`.
     """
 
     @staticmethod
@@ -108,10 +109,11 @@ class _GruStep(torch.autograd.Function):
 
 
 class _GruGradientSlots(torch.autograd.Function):
-    """Returns one slot of zeros for each step: (T, B, 4 N)
+    """Computes the gradients of the weights W and U of a GRU once for all T steps.
 
-    `backward` gets the gradients of the slots. From them, and from the inputs and hidden vectors of
-    all steps, it computes the gradients of the weights.
+    `forward` returns a dummy input (slot) of zeros for each step: (T, B, 4 N). The backward pass of
+    a step returns the gradients of its products W x and U h as the gradient of its slot. So the
+    `backward` of this class gets these gradients for all steps.
     """
 
     @staticmethod

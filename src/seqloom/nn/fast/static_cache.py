@@ -14,7 +14,7 @@ class SlotTable:
     to another row, its keys and values stay in their slots, and only the entries of this table are
     copied to the other row. One table serves the caches of all layers.
 
-    position: () the decoder state's position, a tensor that is incremented in place
+    position: number of tokens consumed so far, a 0-dim tensor that is incremented in place
     """
 
     def __init__(self, rows: int, capacity: int, position: Tensor) -> None:
@@ -36,7 +36,7 @@ class SlotTable:
 
     @property
     def mask(self) -> Tensor:
-        """(1, capacity) True for the current position and all before it."""
+        """Mask (1, capacity): True for the current position and all before it."""
         return self._columns <= self.position
 
     def select(self, rows: Tensor) -> "SlotTable":
@@ -74,12 +74,12 @@ class StaticCache:
 
     @property
     def position(self) -> Tensor:
-        """() index, from 0, of the position that the next `append` stores."""
+        """Index, from 0, of the position that the next `append` stores, as a 0-dim tensor."""
         return self.table.position
 
     @property
     def mask(self) -> Tensor:
-        """(1, capacity) True for the current position and all before it."""
+        """Mask (1, capacity): True for the current position and all before it."""
         return self.table.mask
 
     @property
