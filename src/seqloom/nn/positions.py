@@ -17,7 +17,12 @@ token."""
 
 
 def expand_position_ids(position_ids: PositionIds, length: int, device: torch.device) -> Tensor:
-    """Return the position of each token: (T,) if it is the same in all rows, otherwise (B, T)."""
+    """Return the position of each token: (T,) if all rows have the same positions, else (B, T).
+
+    position_ids: (B, T) positions, which are returned unchanged, or the position of the first token
+                  of every row
+    length:       T, the number of tokens in a row
+    """
     if isinstance(position_ids, Tensor) and position_ids.dim() == 2:
         return position_ids
     return torch.arange(length, device=device) + position_ids
@@ -99,8 +104,10 @@ class Positions(nn.Module):
 
     @property
     def limits(self) -> dict[str, int]:
-        """Return `max_length` in a dict, with the name of its setting as the key. An empty dict
-        means that the length is unlimited."""
+        """Return {"positions.max_length": maximum number of positions}.
+
+        Return an empty dict if the number is unlimited.
+        """
         return {} if self.max_length is None else {"positions.max_length": self.max_length}
 
     def output_width(self, width: int) -> int:

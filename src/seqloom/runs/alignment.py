@@ -91,8 +91,9 @@ def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list
     """Score how well different choices of attention heads align words. Best choices come first.
 
     The choices are: each single head, the mean of the best 2, 3, … heads, the mean of each layer,
-    and the mean of all heads. Each is tried with every shift in `SHIFTS`. Of two choices with the
-    same error rate, the one with fewer heads comes first.
+    and the mean of all heads. Each choice is tried twice. In the first trial, a token is aligned by
+    the attention of the step that generates it, in the second by that of the next step. Of two
+    choices with the same error rate, the one with fewer heads comes first.
 
     outputs: predictions with the attention of every head, from `run.score(…, heads=True)`
     gold:    the correct links of each sentence pair
@@ -130,7 +131,8 @@ def _head_groups(ranked: Sequence[Head], shift: int) -> Iterator[HeadChoice]:
     """Yield the groups of heads to average: the best two, three, …; each layer; all heads.
 
     ranked: all heads, best first
-    shift:  the `shift` of every yielded `HeadChoice`
+    shift:  0 if a token is aligned by the attention of the step that generates it, 1 if by that of
+            the next step
     """
     groups = [tuple(ranked[:count]) for count in range(2, min(MAX_AVERAGED, len(ranked)) + 1)]
     for layer in sorted({layer for layer, _ in ranked}):

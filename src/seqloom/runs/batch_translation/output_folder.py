@@ -36,12 +36,15 @@ class OutputFolder:
     def prepare(
         self, files: Sequence[InputFile], request: TranslationRequest, *, overwrite: bool
     ) -> None:
-        """Create the folder and store the request, or check that the stored request is the same.
+        """Create the folder and store the request.
 
-        overwrite: remove the outputs of an earlier command first
+        If the folder already contains a request, check that it equals `request`. The translation
+        is then continued.
 
-        Raises a ConfigError if the folder belongs to another request or has files with the names of
-        the outputs.
+        overwrite: if True, remove the outputs of an earlier command first
+
+        Raises a ConfigError if the folder contains a different request, or if it contains no request
+        but files with the names of the outputs.
         """
         problems = [
             f"{file.path}: the output would replace this input file. Choose another folder for --output."
@@ -95,8 +98,8 @@ class OutputFolder:
     def _clear(self, files: Sequence[InputFile]) -> None:
         """Remove the stored request, all blocks, and the outputs of these files.
 
-        The request is removed first. If this method is interrupted, no request remains that does
-        not match the contents of the folder.
+        The request is removed first. If this method is interrupted later, the next command finds no
+        request and does not continue from the remaining files.
         """
         with storage_errors(self.path):
             (self.path / RECORD).unlink(missing_ok=True)
