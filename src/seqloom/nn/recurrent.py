@@ -64,7 +64,7 @@ class RecurrentLayer(nn.Module):
 
     @property
     def state_width(self) -> int:
-        """C, the width of a state: the width of the hidden vector, or twice this width for an LSTM."""
+        """C, the width of a state: the width of the hidden vector, or twice as much for an LSTM."""
         return self.width * (2 if self.cell == "lstm" else 1)
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

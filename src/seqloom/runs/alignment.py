@@ -72,8 +72,8 @@ def combine_alignments(
     """
     if forward.weights.shape != backward.weights.shape[::-1]:
         raise DataError(
-            f"the two runs split a pair into different numbers of words: {forward.weights.shape[::-1]} "
-            f"and {backward.weights.shape} (source, target). Separate words by spaces"
+            "the two runs split a sentence pair into different numbers of source and target words: "
+            f"{forward.weights.shape[::-1]} and {backward.weights.shape}. Separate words by spaces"
         )
     links = symmetrise(*align_by_agreement(forward.weights, backward.weights), how)
     return [(forward.sources[source], forward.targets[target]) for source, target in links]

@@ -122,7 +122,8 @@ def build_prediction(
 ) -> Prediction:
     """Convert a hypothesis to a prediction.
 
-    reduction: the `AttentionReduction` of the search; None if the search stored no attention
+    reduction: computes attention maps from the weights that the search stored. None if the search
+               stored no attention weights.
     """
     target, tokens = task.target_tokenizer, hypothesis.tokens
     end = (END,) if hypothesis.finished else ()

@@ -246,11 +246,12 @@ class Predictor:
         options: PredictionOptions,
         sample_indices: Sequence[int],
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each input, with its required phrases.
+        """Return hypotheses that contain the required phrases of their input.
 
-        If an output lacks a required phrase or contains it too often, torch searches again.
+        If a hypothesis lacks a required phrase or contains it too often, torch searches again for
+        this input. If no search succeeds, the best attempt is returned.
 
-        searched: the hypotheses of the first search
+        searched: the hypotheses of each input, from a search without required phrases
         """
         predictor = replace(self, engine=None, compiled=False)
 

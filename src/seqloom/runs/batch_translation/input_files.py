@@ -266,7 +266,7 @@ def read_record_batches(file: InputFile) -> "Iterator[RecordBatch]":
             if file.field not in names:
                 raise DataError(
                     f"{file.path}: has no column '{file.field}', only {', '.join(map(repr, names))}; "
-                    "set --field"
+                    "name the column with the texts: --field NAME"
                 )
             if file.output_field in names:
                 raise DataError(
