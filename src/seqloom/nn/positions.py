@@ -96,8 +96,8 @@ def rotate(vectors: Tensor, position_ids: PositionIds) -> Tensor:
 
 
 class Positions(nn.Module):
-    """Base class: adds or appends a position vector to each token vector. The base class itself
-    returns the token vectors unchanged."""
+    """Base class of position encodings. Subclasses add or append a position vector to each token
+    vector. The base class itself returns the token vectors unchanged."""
 
     max_length: int | None = None
     """Maximum number of positions; None means unlimited."""
@@ -123,7 +123,7 @@ class Positions(nn.Module):
 
         T is the smaller of `length` and `max_length`. Return None if there are no position vectors.
 
-        like: a tensor with the dtype and device of the table
+        like: a tensor that has the dtype and the device for the result
         """
         return None
 

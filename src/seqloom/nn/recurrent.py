@@ -133,7 +133,8 @@ class RecurrentLayer(nn.Module):
         gradients of the weights once for all steps (`fast/repeated_gru.py`). In other cases the
         function is `step` itself.
 
-        sequence: (B, T, ·) tensor. Only its shape and device matter. T is the number of steps.
+        sequence: (B, T, ·) tensor, which gives the number of rows B, the number of steps T and the
+                  device. Its values are not used.
         """
         is_fast = self.cell == "gru" and trains_on_cpu(sequence, self.network.all_weights[0][1])
         if not is_fast or self._drops_weights:

@@ -182,7 +182,8 @@ class DecoderLayer(nn.Module):
         memory:      (B, S, D) encoder states; not used without cross-attention
         memory_mask: broadcastable to (B, H, T, S), True where a source position is visible
         causal_mask: broadcastable to (B, H, T, T), True where a target position is visible. Needed
-                     for packed rows. Default: each position attends to all positions up to it
+                     if a row contains several sequences. Default: each position attends to itself
+                     and to all earlier positions
         """
 
         def attend(states: Tensor) -> Tensor:

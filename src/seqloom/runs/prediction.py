@@ -90,8 +90,8 @@ class Prediction:
     def attention_map(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
         """Return attention weights with the labels of their rows and columns.
 
-        weights: (pieces, …, source pieces). Either `attention`, `alignment_weights` or `heads`, or
-                 a mean of some of the heads.
+        weights: (pieces, …, source pieces) tensor: one of the fields `attention`,
+                 `alignment_weights` and `heads`, or a mean of some heads
         merged:  if True, the pieces of each word are merged into one row or column
         """
         if not merged:

@@ -347,7 +347,9 @@ class Predictor:
     ) -> Iterator[list[int]]:
         """Yield the indices of the inputs in each batch.
 
-        hypotheses: number of hypotheses per input. The token budget of a batch is divided by it.
+        hypotheses:        number of hypotheses per input. The token budget of a batch is divided by
+                           it.
+        last_batch_factor: the last batch may exceed the token budget by this factor
         """
         budget = batch_token_budget(self.device) // hypotheses
         return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)

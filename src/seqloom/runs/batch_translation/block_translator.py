@@ -28,8 +28,11 @@ class Shard:
     def has(self, file: int, block: int) -> bool:
         """Return True if the block belongs to this shard.
 
-        The sum of the file index and the block index decides. With the block index alone, the first
-        shard would get all blocks if every file had only one block.
+        Blocks are assigned to shards in turn, by the sum of file index and block index. By the
+        block index alone, files of only one block would all belong to the first shard.
+
+        file:  index of the file among the input files
+        block: index of the block in its file
         """
         return (file + block) % self.count == self.number - 1
 

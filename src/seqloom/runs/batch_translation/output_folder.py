@@ -1,4 +1,4 @@
-"""The output folder of a batch translation: finished blocks, and their joining into files.
+"""The output folder of a batch translation, which stores finished blocks and joins them into files.
 
     OUTPUT/translation.json        the request: run, input files, options, engine
     OUTPUT/.blocks/NAME/00000012   the outputs of block 12 of the input file NAME
@@ -98,8 +98,8 @@ class OutputFolder:
     def _clear(self, files: Sequence[InputFile]) -> None:
         """Remove the stored request, all blocks, and the outputs of these files.
 
-        The request is removed first. If this method is interrupted later, the next command finds no
-        request and does not continue from the remaining files.
+        The request is removed first. So an interruption cannot leave a request without the files
+        that belong to it.
         """
         with storage_errors(self.path):
             (self.path / RECORD).unlink(missing_ok=True)

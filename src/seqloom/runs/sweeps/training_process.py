@@ -59,7 +59,8 @@ class TrialRunner:
 
     recipe:  recipe file, or the name of a bundled recipe
     folder:  folder of the sweep, which contains one run folder per trial
-    threads: number of CPU threads of each training run; None: the environment is not changed
+    threads: number of CPU threads of each training run. None: the variable OMP_NUM_THREADS is not
+             changed
     """
 
     recipe: str
