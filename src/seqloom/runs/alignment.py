@@ -55,7 +55,9 @@ class WordAlignment:
 def word_alignment(output: Prediction) -> WordAlignment:
     """Return the word alignment of a prediction, computed from its `alignment_weights`."""
     if output.alignment_weights is None:
-        raise ConfigError("this model has no attention, so it cannot align words")
+        raise ConfigError(
+            "this model has no attention, so it cannot align words. Use a run with attention"
+        )
     weights, targets, sources = attention_between_words(
         output.alignment_weights.numpy(), output.word_of, output.source_word_of
     )
@@ -100,7 +102,9 @@ def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list
     """
     assert outputs, "choosing heads needs examples"
     if any(output.heads is None for output in outputs):
-        raise ConfigError("this model has no attention, so it has no heads to choose from")
+        raise ConfigError(
+            "this model has no attention, so it has no heads to choose from. Use a run with attention"
+        )
     scored: list[ScoredHeads] = []
     for shift in SHIFTS:
         single = [
