@@ -103,7 +103,8 @@ def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list
     assert outputs, "choosing heads needs examples"
     if any(output.heads is None for output in outputs):
         raise ConfigError(
-            "this model has no attention, so it has no heads to choose from. Use a run with attention"
+            "this model has no attention, so it has no heads to choose from. Use a run with "
+            "attention"
         )
     scored: list[ScoredHeads] = []
     for shift in SHIFTS:
