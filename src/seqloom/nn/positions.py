@@ -17,7 +17,12 @@ token."""
 
 
 def expand_position_ids(position_ids: PositionIds, length: int, device: torch.device) -> Tensor:
-    """Return the position of each token: (T,) if it is the same in all rows, otherwise (B, T)."""
+    """Return the position of each token: (T,) if all rows have the same positions, else (B, T).
+
+    position_ids: (B, T) positions, which are returned unchanged, or the position of the first token
+                  of every row
+    length:       T, the number of tokens in a row
+    """
     if isinstance(position_ids, Tensor) and position_ids.dim() == 2:
         return position_ids
     return torch.arange(length, device=device) + position_ids
@@ -91,16 +96,18 @@ def rotate(vectors: Tensor, position_ids: PositionIds) -> Tensor:
 
 
 class Positions(nn.Module):
-    """Base class: adds or appends a position vector to each token vector. The base class itself
-    returns the token vectors unchanged."""
+    """Base class of position encodings. Subclasses add or append a position vector to each token
+    vector. The base class itself returns the token vectors unchanged."""
 
     max_length: int | None = None
     """Maximum number of positions; None means unlimited."""
 
     @property
     def limits(self) -> dict[str, int]:
-        """Return `max_length` in a dict, with the name of its setting as the key. An empty dict
-        means that the length is unlimited."""
+        """Return {"positions.max_length": maximum number of positions}.
+
+        Return an empty dict if the number is unlimited.
+        """
         return {} if self.max_length is None else {"positions.max_length": self.max_length}
 
     def output_width(self, width: int) -> int:
@@ -116,7 +123,7 @@ class Positions(nn.Module):
 
         T is the smaller of `length` and `max_length`. Return None if there are no position vectors.
 
-        like: a tensor with the dtype and device of the table
+        like: a tensor that has the dtype and the device for the result
         """
         return None
 

@@ -41,8 +41,8 @@ class RecurrentLayer(nn.Module):
     cell:           "rnn" (vanilla), "gru" or "lstm"
     input_width:    D, width of the inputs
     width:          N, width of the hidden vector h
-    weight_dropout: probability with which an entry of U is set to zero in training. The same
-                    entries are zero at all positions (Merity et al. 2018). Default: 0
+    weight_dropout: probability with which an entry of the state weights is set to zero in training.
+                    The same entries are zero at all positions (Merity et al. 2018). Default: 0
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class RecurrentLayer(nn.Module):
 
     @property
     def state_width(self) -> int:
-        """C: width of a state, N or, for an LSTM, 2 N."""
+        """C, the width of a state: the width of the hidden vector, or twice as much for an LSTM."""
         return self.width * (2 if self.cell == "lstm" else 1)
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -101,10 +101,10 @@ class RecurrentLayer(nn.Module):
         return self.training and isinstance(self.weight_dropout, Dropout)
 
     def weights(self) -> list[Tensor]:
-        """Return W, U and their biases.
+        """Return the input weights W, the state weights U, the bias of W and the bias of U.
 
-        In training with weight dropout, each call drops different entries of U, so call this method
-        only once per sequence.
+        In training with weight dropout, each call sets different entries of U to zero. Therefore
+        call this method only once per sequence.
         """
         input_weight, state_weight, *biases = self.network.all_weights[0]
         return [input_weight, self.weight_dropout(state_weight), *biases]
@@ -127,12 +127,14 @@ class RecurrentLayer(nn.Module):
                 return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
 
     def prepare_steps(self, sequence: Tensor) -> LayerStep:
-        """Return a function that does the same as `step`, for all steps of a sequence.
+        """Return a function that replaces `step` while this sequence is processed.
 
-        For a GRU in training on a CPU, the function is faster than `step`, because the gradients of
-        the weights are computed once for all steps (`fast/repeated_gru.py`).
+        For a GRU in training on a CPU, the function is faster than `step`: backward computes the
+        gradients of the weights once for all steps (`fast/repeated_gru.py`). In other cases the
+        function is `step` itself.
 
-        sequence: (B, T, ·) with one entry for each step
+        sequence: (B, T, ·) tensor, which gives the number of rows B, the number of steps T and the
+                  device. Its values are not used.
         """
         is_fast = self.cell == "gru" and trains_on_cpu(sequence, self.network.all_weights[0][1])
         if not is_fast or self._drops_weights:
@@ -158,10 +160,12 @@ class RecurrentLayer(nn.Module):
         return self._at_real_positions(hidden, source)
 
     def encode_repeated(self, source: Padded, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Do the same as `encode`, for a GRU in training on a CPU whose input vectors repeat.
+        """Do the same as `encode`, faster, if the same input vector occurs at several positions.
 
-        source:  (B, S) the row of `vectors` that is the input at each position
-        vectors: (U, D) the different input vectors
+        Used for a GRU in training on a CPU.
+
+        vectors: the distinct input vectors, one per row
+        source:  (B, S) for each position, the index of its input vector in `vectors`
         """
         start = vectors.new_zeros(len(source.lengths), self.width)
         index = source.values.t().contiguous()  # (S, B)

@@ -23,7 +23,8 @@ class CrossAttentionInput:
     """The inputs of a decoder layer for one step of cross-attention.
 
     memory:         keys and values of the source
-    mask:           (B, 1, 1, S), or the result of `fast.multihead.prepare_mask`
+    mask:           (B, 1, 1, S), True where a source position is visible. It may also have the
+                    faster form that `fast.multihead.prepare_mask` returns.
     need_attention: True if the layer should return the attention weights
     """
 
@@ -50,7 +51,7 @@ class Residual(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(…, D) -> (…, D)"""
+        """Apply the sublayer with normalisation and residual connection: (…, D) -> (…, D)"""
         if not self.skip:
             inner = sublayer(self.norm(stream) if self.pre_norm else stream)
             return self.dropout(inner) if self.pre_norm else self.norm(self.dropout(inner))
@@ -102,7 +103,7 @@ class FeedForward(nn.Module):
             nn.init.zeros_(part.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(…, D) -> (…, D)"""
+        """Apply the feed-forward network to each vector: (…, D) -> (…, D)"""
         inner = self.widen(states.flatten(0, -2))
         activated = activate(inner, self.activation)
         return self.narrow(self.dropout(activated)).view(states.shape)
@@ -131,7 +132,10 @@ class EncoderLayer(nn.Module):
         self.feedforward_residual = Residual(width, norm, dropout)
 
     def forward(self, stream: Tensor, mask: Tensor, position_ids: PositionIds = 0) -> Tensor:
-        """(B, S, D), mask broadcastable to (B, H, S, S) -> (B, S, D)"""
+        """Apply self-attention, then the feed-forward network: (B, S, D) -> (B, S, D)
+
+        mask: broadcastable to (B, H, S, S), True where a position is visible
+        """
 
         def attend(states: Tensor) -> Tensor:
             return self.attention.attend_self(states, mask=mask, position_ids=position_ids)
@@ -178,7 +182,8 @@ class DecoderLayer(nn.Module):
         memory:      (B, S, D) encoder states; not used without cross-attention
         memory_mask: broadcastable to (B, H, T, S), True where a source position is visible
         causal_mask: broadcastable to (B, H, T, T), True where a target position is visible. Needed
-                     for packed rows. Default: each position attends to all positions up to it
+                     if a row contains several sequences. Default: each position attends to itself
+                     and to all earlier positions
         """
 
         def attend(states: Tensor) -> Tensor:
@@ -208,7 +213,8 @@ class DecoderLayer(nn.Module):
         Also return the cross-attention weights (R, H, S). They are None if there is no
         cross-attention or `source.need_attention` is False.
 
-        projections: the result of `fast.multihead.joined_projections` for self-attention
+        projections: the query, key and value projections of self-attention, joined into one layer
+                     for speed. None: they are applied separately
         """
         stream = self.attention_residual(
             stream, lambda states: self.attention.step(states, cache, projections)

@@ -55,7 +55,9 @@ class WordAlignment:
 def word_alignment(output: Prediction) -> WordAlignment:
     """Return the word alignment of a prediction, computed from its `alignment_weights`."""
     if output.alignment_weights is None:
-        raise ConfigError("this model has no attention, so it cannot align words")
+        raise ConfigError(
+            "this model has no attention, so it cannot align words. Use a run with attention"
+        )
     weights, targets, sources = attention_between_words(
         output.alignment_weights.numpy(), output.word_of, output.source_word_of
     )
@@ -72,8 +74,8 @@ def combine_alignments(
     """
     if forward.weights.shape != backward.weights.shape[::-1]:
         raise DataError(
-            f"the two runs split a pair into different numbers of words: {forward.weights.shape[::-1]} "
-            f"and {backward.weights.shape} (source, target). Separate words by spaces"
+            "the two runs split a sentence pair into different numbers of source and target words: "
+            f"{forward.weights.shape[::-1]} and {backward.weights.shape}. Separate words by spaces"
         )
     links = symmetrise(*align_by_agreement(forward.weights, backward.weights), how)
     return [(forward.sources[source], forward.targets[target]) for source, target in links]
@@ -91,15 +93,19 @@ def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list
     """Score how well different choices of attention heads align words. Best choices come first.
 
     The choices are: each single head, the mean of the best 2, 3, … heads, the mean of each layer,
-    and the mean of all heads. Each is tried with every shift in `SHIFTS`. Of two choices with the
-    same error rate, the one with fewer heads comes first.
+    and the mean of all heads. Each choice is tried twice. In the first trial, a token is aligned by
+    the attention of the step that generates it, in the second by that of the next step. Of two
+    choices with the same error rate, the one with fewer heads comes first.
 
     outputs: predictions with the attention of every head, from `run.score(…, heads=True)`
     gold:    the correct links of each sentence pair
     """
     assert outputs, "choosing heads needs examples"
     if any(output.heads is None for output in outputs):
-        raise ConfigError("this model has no attention, so it has no heads to choose from")
+        raise ConfigError(
+            "this model has no attention, so it has no heads to choose from. Use a run with "
+            "attention"
+        )
     scored: list[ScoredHeads] = []
     for shift in SHIFTS:
         single = [
@@ -130,7 +136,8 @@ def _head_groups(ranked: Sequence[Head], shift: int) -> Iterator[HeadChoice]:
     """Yield the groups of heads to average: the best two, three, …; each layer; all heads.
 
     ranked: all heads, best first
-    shift:  the `shift` of every yielded `HeadChoice`
+    shift:  0 if a token is aligned by the attention of the step that generates it, 1 if by that of
+            the next step
     """
     groups = [tuple(ranked[:count]) for count in range(2, min(MAX_AVERAGED, len(ranked)) + 1)]
     for layer in sorted({layer for layer, _ in ranked}):

@@ -72,8 +72,8 @@ class AttentionMaps:
 class AttentionReduction:
     """Decides which attention weights a search stores, and computes attention maps from them.
 
-    all_heads: if True, the attention of every layer and head is stored. If False, the mean over all
-               heads is stored. If `choice` names heads, their mean is stored as well.
+    all_heads: if True, the search stores the weights of every layer and head. If False, it stores
+               the mean over all heads and, if `choice` names heads, the mean over these heads.
     choice:    the heads that align words
     """
 
@@ -83,8 +83,9 @@ class AttentionReduction:
     def reduce(self, attention: Tensor) -> Tensor:
         """Return the attention weights that the search stores for one step.
 
-        If `all_heads` is True, these are all weights. Otherwise the result is the mean over all
-        heads, (R, 1, S). If `choice` names heads, their mean is appended: (R, 2, S).
+        If `all_heads` is True, `attention` is returned unchanged. Otherwise the result is the mean
+        over all heads, (R, 1, S), or, if `choice` names heads, the mean over all heads and the mean
+        over the named heads, (R, 2, S).
 
         attention: (R, L, H, S) attention of R hypotheses
         """

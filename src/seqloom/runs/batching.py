@@ -37,9 +37,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SearchBatch:
-    """Inputs that are decoded together, and their search request.
+    """Inputs that are decoded together.
 
     indices: indices of these inputs in the list of all inputs to decode
+    request: what the search should return, for example the length limit of each output
     """
 
     inputs: Sequence[ModelInput]
@@ -47,7 +48,10 @@ class SearchBatch:
     request: SearchRequest
 
     def only(self, rows: Sequence[int]) -> "SearchBatch":
-        """Return a batch that contains only these rows of this batch."""
+        """Return a batch that contains only some inputs of this batch.
+
+        rows: indices of these inputs in this batch
+        """
         return SearchBatch(
             [self.inputs[row] for row in rows],
             [self.indices[row] for row in rows],
@@ -55,7 +59,7 @@ class SearchBatch:
         )
 
     def halves(self) -> list["SearchBatch"]:
-        """Split the batch into two halves. Returns an empty list for a single row."""
+        """Split the batch into two halves. Returns an empty list if it has only one input."""
         return [self.only(half) for half in halves(list(range(len(self.inputs))))]
 
 
@@ -85,10 +89,10 @@ def hypotheses_per_input(decoding: DecodingConfig) -> int:
 
 
 def input_tokens(model_input: ModelInput) -> int:
-    """Return the number of tokens that an input counts against the token budget.
+    """Return the size of an input in tokens, which is used to limit the size of a batch.
 
-    END is included. An image counts as `IMAGE_TOKENS` tokens. If there is no source, the tokens of
-    the prefix are counted.
+    This is the number of source tokens with END. An image counts as `IMAGE_TOKENS` tokens. For a
+    language model, which has no source, the tokens of the prefix are counted.
     """
     if model_input.image is not None:
         return IMAGE_TOKENS

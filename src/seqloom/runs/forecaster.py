@@ -121,15 +121,18 @@ class Forecaster:
         return self.task.unscaled(np.concatenate(outputs), windows)
 
     def forecast_file(self, path: Path | str) -> Numbers:
-        """Forecast the rows that follow the last observed rows of a CSV file: (T, D)"""
+        """Forecast the rows that follow the last observed rows of a CSV file.
+
+        Returns (T, D) numbers, for T rows and D columns.
+        """
         return self.forecast([self.window_of(Path(path))])[0]
 
     def window_of(self, path: Path) -> SeriesWindow:
         """Read the last observed rows of a CSV file as a window.
 
-        Observed rows have values in all columns to forecast. The model may also read context
-        columns, whose values are known in advance. In this case, one more row must follow the
-        observed rows for each time step to forecast. It has values only in the context columns.
+        Observed rows have values in all columns to forecast. If the model also reads context
+        columns, whose values are known in advance, future rows must follow the observed rows: one
+        row for each time step to forecast, with values only in the context columns.
         """
         columns, context = self.columns
         names, rows = read_cells(path, [*columns, *context])
@@ -138,7 +141,8 @@ class Forecaster:
         observe, predict = self.task.config.observe, self.task.config.predict
         if end < observe:
             raise DataError(
-                f"{path}: has {end} rows with values for {', '.join(columns)}; the run needs {observe}"
+                f"{path}: has {end} rows with values for {', '.join(columns)}; the run needs "
+                f"{observe}. Add rows to the file"
             )
         future = rows[end : end + predict]
         if context and len(future) < predict:

@@ -31,10 +31,9 @@ class PredictionOptions:
     attention:     if True, attention weights are returned
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
                    no effect. A text with a prefix is not split, and `pass_through` is ignored.
-    first:         if the texts are a part of a longer list, the index of the first text in that
-                   list. The index of a text in the longer list determines its random samples and
-                   its line number in error messages. So both are the same for every division of
-                   the list into parts.
+    first:         index of the first text in a longer list, if the caller passes the texts of this
+                   list in parts. With this index, random samples and line numbers in error messages
+                   do not depend on the division into parts.
     probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
                    faster if it returns fewer. With "none", the score of its greedy outputs is NaN.
     to:            target language of a multilingual run. If it is a list, each text is translated
@@ -79,20 +78,26 @@ def check_texts(texts: Sequence[str | Path]) -> None:
 
 
 def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
-    """Return the settings that all searches have: the search rules and the length penalty."""
+    """Return the settings that all kinds of search have.
+
+    These are the length penalty and the search rules, for example the maximum length.
+    """
     return decoding.model_dump(include={*SearchRulesConfig.model_fields, "length_penalty"})
 
 
 def greedy_config(decoding: DecodingConfig) -> GreedyConfig:
-    """Return a config of greedy search with the rules and the length penalty of `decoding`."""
+    """Return a config of greedy search with the length penalty and the search rules of `decoding`.
+
+    Search rules are settings that all kinds of search have, for example the maximum length.
+    """
     return GreedyConfig(**_shared_settings(decoding))
 
 
 def sampling_config(decoding: DecodingConfig, samples: int) -> SampleConfig:
     """Return a config of sampling with this number of samples.
 
-    If `decoding` is a sampling config, its other settings are kept. Otherwise only its search
-    rules and its length penalty are kept.
+    If `decoding` is a sampling config, its other settings are kept. Otherwise only the settings
+    that all kinds of search have are kept, for example the maximum length.
     """
     if isinstance(decoding, SampleConfig):
         return decoding.model_copy(update={"samples": max(samples, 1)})
@@ -102,8 +107,8 @@ def sampling_config(decoding: DecodingConfig, samples: int) -> SampleConfig:
 def beam_config(decoding: DecodingConfig, width: int) -> BeamConfig:
     """Return a config of beam search with this beam width.
 
-    If `decoding` is a beam search config, its other settings are kept. Otherwise only its
-    search rules and its length penalty are kept.
+    If `decoding` is a beam search config, its other settings are kept. Otherwise only the settings
+    that all kinds of search have are kept, for example the maximum length.
     """
     if not isinstance(width, int) or width < 1:
         raise ConfigError(f"the beam width must be an integer of 1 or more, not {width!r}")

@@ -90,8 +90,8 @@ class Prediction:
     def attention_map(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
         """Return attention weights with the labels of their rows and columns.
 
-        weights: (pieces, …, source pieces). Either `attention`, `alignment_weights` or `heads`, or
-                 a mean of some of the heads.
+        weights: (pieces, …, source pieces) tensor: one of the fields `attention`,
+                 `alignment_weights` and `heads`, or a mean of some heads
         merged:  if True, the pieces of each word are merged into one row or column
         """
         if not merged:
@@ -122,7 +122,8 @@ def build_prediction(
 ) -> Prediction:
     """Convert a hypothesis to a prediction.
 
-    reduction: the `AttentionReduction` of the search; None if the search stored no attention
+    reduction: computes attention maps from the weights that the search stored. None if the search
+               stored no attention weights.
     """
     target, tokens = task.target_tokenizer, hypothesis.tokens
     end = (END,) if hypothesis.finished else ()

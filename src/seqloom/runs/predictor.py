@@ -246,11 +246,12 @@ class Predictor:
         options: PredictionOptions,
         sample_indices: Sequence[int],
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each input, with its required phrases.
+        """Return hypotheses that contain the required phrases of their input.
 
-        If an output lacks a required phrase or contains it too often, torch searches again.
+        If a hypothesis lacks a required phrase or contains it too often, torch searches again for
+        this input. If no search succeeds, the best attempt is returned.
 
-        searched: the hypotheses of the first search
+        searched: the hypotheses of each input, from a search without required phrases
         """
         predictor = replace(self, engine=None, compiled=False)
 
@@ -346,7 +347,9 @@ class Predictor:
     ) -> Iterator[list[int]]:
         """Yield the indices of the inputs in each batch.
 
-        hypotheses: number of hypotheses per input. The token budget of a batch is divided by it.
+        hypotheses:        number of hypotheses per input. The token budget of a batch is divided by
+                           it.
+        last_batch_factor: the last batch may exceed the token budget by this factor
         """
         budget = batch_token_budget(self.device) // hypotheses
         return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)

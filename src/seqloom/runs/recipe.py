@@ -59,7 +59,7 @@ def load_recipe(
 
 
 def read_parent(run: str) -> ParentRun:
-    """Read the recipe of a run to fine-tune and the number of its training examples."""
+    """Read the recipe and the number of training examples of a run that will be fine-tuned."""
     folder = open_run(Path(run))
     if not (folder / RECIPE_FILE).is_file():
         raise NotFoundError(
@@ -70,7 +70,10 @@ def read_parent(run: str) -> ParentRun:
 
 
 def training_examples(folder: Path) -> int | None:
-    """Return the number of training examples in the event log of a run; None if it is not there."""
+    """Return the number of training examples of a run, as its event log states it.
+
+    Returns None if the event log does not contain this number.
+    """
     for event in read_events(folder):
         if event.get("event") == "start" and isinstance(event.get("examples"), int):
             return int(event["examples"])

@@ -185,8 +185,9 @@ class Run:
 
         This is the general form of `translate`, with all options.
 
-        progress: called with the number of finished texts and the number of all texts. With pivot
-                  languages, it reports the translation into the last language only.
+        progress: called with the number of finished texts and the number of all texts. If
+                  `options.to` lists several languages, only the translation into the last one is
+                  reported.
         """
         if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -230,7 +231,11 @@ class Run:
         decoding: DecodingConfig,
         progress: ProgressCallback | None,
     ) -> list[list[Prediction]]:
-        """Translate texts, through the pivot languages if there are any."""
+        """Translate texts.
+
+        If `options.to` lists several languages, translates into the first language, the result into
+        the second, and so on.
+        """
         *pivots, last = self.languages.path(options.to)
         sources: Sequence[str | SegmentedText] = texts
         by_pivots: list[tuple[Prediction, ...]] = [() for _ in texts]
@@ -264,13 +269,12 @@ class Run:
     ) -> PreparedTexts:
         """Split texts into segments, and tokenise the segments.
 
-        Raises DataError if a segment or a prefix is too long for the model, or if the tag of a
-        multilingual run is missing.
+        Raises a DataError if a segment or a prefix is too long for the model. Also raises it if the
+        run is multilingual, `tag` is None, and a text does not start with a language tag.
 
-        texts:      texts, or texts that are split already
-        tag:        target language tag that is put in front of each segment; None: the texts have
-                    tags, or the run has none
-        use_prefix: False if the outputs need not start with the prefixes in `options`
+        texts:      texts, or texts that are already split
+        tag:        target language tag to put in front of each segment. None: do not add a tag
+        use_prefix: if False, the outputs need not start with the prefixes in `options`
         """
         self.languages.add_tag(
             [text if isinstance(text, str) else text.text for text in texts], tag, options.first
@@ -298,7 +302,7 @@ class Run:
         decoding: DecodingConfig,
         progress: ProgressCallback | None = None,
     ) -> list[SegmentOutputs]:
-        """Return the outputs of the segments of each text."""
+        """Decode the segments of all texts. Returns the outputs, grouped by text."""
         first = prepared.search_inputs
         count = len(first.inputs)
         engine = self.engines.choose_for_inputs(count, self.engine, decoding, options)
@@ -488,7 +492,10 @@ class Run:
 
 
 def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
-    """Return the option, or the default if it is None. False if the task is not translation."""
+    """Return `option`, or `default` if `option` is None.
+
+    Returns False in any case if the task is not translation.
+    """
     return isinstance(config.task, TranslationConfig) and (default if option is None else option)
 
 
@@ -508,6 +515,6 @@ def load(
     device = best_device()
     folders = [folder] if isinstance(folder, str | Path) else list(folder)
     if not folders:
-        raise ConfigError("no run folder given; an ensemble needs at least one")
+        raise ConfigError("no run folder given. Give one folder, or several for an ensemble")
     bundles = [load_bundle(Path(each), device, settings) for each in folders]
     return Run(join_bundles(bundles), device, engine)

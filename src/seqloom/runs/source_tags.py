@@ -1,6 +1,7 @@
 """Tags in source texts, such as <U> in "<U> I am a student", that tell the model what to do.
 
-`TargetLanguages` handles the tags of multilingual runs. There a missing tag is an error.
+This module warns about missing tags. The language tags of multilingual runs are handled by
+`TargetLanguages`, where a missing tag is an error.
 """
 
 from collections.abc import Sequence

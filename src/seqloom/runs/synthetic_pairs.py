@@ -21,7 +21,7 @@ RATIO = "one side has more than {ratio:g} times as many characters as the other"
 
 @dataclass
 class SyntheticPairs:
-    """Makes a training pair of a text and its translation. Leaves out pairs that are of no use.
+    """Makes training pairs from texts and their translations. Leaves out unusable pairs.
 
     side:      "target" if the text is the target of a pair and its translation is the source
                (back-translation). "source" if the text is the source.

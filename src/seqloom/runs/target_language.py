@@ -69,13 +69,16 @@ class TargetLanguages:
         )
 
     def add_tag(self, texts: Sequence[str], tag: str | None, first: int = 0) -> list[str]:
-        """Return the texts, with the tag in front of each non-empty text.
+        """Return the texts, with the language tag `tag` in front of each non-empty text.
 
-        If the run has a single target language, the texts are returned unchanged.
+        If the run has a single target language, or if `tag` is None, the texts are returned
+        unchanged.
 
-        tag:   the tag to add. The texts must not start with a tag already. If it is None, the texts
-               are returned unchanged, and every non-empty text must start with a tag. Otherwise a
-               DataError is raised.
+        Raises a DataError for a run with several target languages
+        - if `tag` is given and a text already starts with a tag, or
+        - if `tag` is None and a non-empty text does not start with a tag.
+
+        tag:   the tag to add, or None
         first: number of texts that precede these texts in a longer list. It is added to the line
                numbers in error messages.
         """
@@ -96,7 +99,7 @@ class TargetLanguages:
         if tagged:
             raise DataError(
                 f"--to {tag_display_name(tag)} is set, but there is already a tag in "
-                f"{_list_lines(tagged, first)}. Remove one of the two"
+                f"{_list_lines(tagged, first)}. Remove --to, or remove the tag"
             )
         return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
 

@@ -16,9 +16,10 @@ from seqloom.runs.texts.input_reports import InputReport, Problem
 
 @dataclass(frozen=True)
 class Shard:
-    """The share of the blocks that one process of a job array translates.
+    """The share of the blocks that one process translates, if several commands share the work.
 
-    number: from 1 to `count`
+    number: number of the process, from 1 to `count`
+    count:  number of processes
     """
 
     number: int = 1
@@ -27,20 +28,23 @@ class Shard:
     def has(self, file: int, block: int) -> bool:
         """Return True if the block belongs to this shard.
 
-        The sum of the file index and the block index decides. With the block index alone, the first
-        shard would get all blocks if every file had only one block.
+        Blocks are assigned to shards in turn, by the sum of file index and block index. By the
+        block index alone, files of only one block would all belong to the first shard.
+
+        file:  index of the file among the input files
+        block: index of the block in its file
         """
         return (file + block) % self.count == self.number - 1
 
 
 @dataclass(frozen=True)
 class FileEnd:
-    """Marks the end of a file: all its blocks have been read.
+    """Reports that a process has read all blocks of a file.
 
     file:       index of the file among the input files
     blocks:     number of all blocks of the file
-    unfinished: number of blocks that belong to the shard and were not yet finished when the file
-                was read
+    unfinished: number of blocks that this process has to translate. Blocks that earlier commands
+                translated are not included.
     """
 
     file: int
@@ -53,7 +57,7 @@ class TranslationJob:
     """Everything that a process needs to translate blocks. It can be sent to other processes.
 
     folders:  the run folder, or the run folders of an ensemble
-    settings: changes to the recipe, as for `load`
+    settings: changes to the recipe, such as "model.decoder.attention.selection=argmax"
     """
 
     folders: Sequence[Path]
@@ -75,8 +79,10 @@ class TranslationJob:
         )
 
     def unfinished_blocks(self, file: int, shard: Shard) -> Iterator[Block | FileEnd]:
-        """Yield the blocks of a file that belong to the shard and are not finished, then a
-        `FileEnd`."""
+        """Yield the unfinished blocks of a file that belong to the shard, then a `FileEnd`.
+
+        file: index of the file among the input files
+        """
         finished = self.output.finished_blocks(self.files[file])
         blocks = unfinished = 0
         for block in read_blocks(self.files[file], file):
@@ -91,7 +97,7 @@ class TranslationJob:
 class LineReport:
     """The lines of a file that need a warning. Line numbers are counted from 1.
 
-    inputs:       lines with other problems, such as unknown words, by kind of problem
+    inputs:       lines with problems other than the two below, such as unknown words
     total:        number of translated lines
     missing_tags: numbers of the lines without a tag, if the run has tags
     truncated:    numbers of the lines whose output reached the length limit
@@ -103,7 +109,7 @@ class LineReport:
     truncated: list[int] = field(default_factory=list)
 
     def add(self, other: "LineReport") -> None:
-        """Add the report about other lines of the same file."""
+        """Add the contents of `other`, a report about other lines of the same file, to this one."""
         self.total += other.total
         self.inputs.total = self.total
         self.missing_tags += other.missing_tags
@@ -140,7 +146,8 @@ class BlockReport:
 class BlockTranslator:
     """Translates blocks with a loaded run.
 
-    run: the loaded run of the job. Default: load it
+    job: describes the run, the options and the files
+    run: the run, if it is loaded already. Default: `job.folders` is loaded
     """
 
     def __init__(self, job: TranslationJob, run: Run | None = None) -> None:
@@ -172,9 +179,9 @@ class BlockTranslator:
         return BlockReport(block.file, block.index, report)
 
     def empty_report(self, first: int = 0) -> LineReport:
-        """Return a report without lines, to which lines can be added.
+        """Return an empty report.
 
-        first: number of lines of the file before the first line that is added
+        first: number of lines in the file before the first line that will be reported
         """
         tokenizer = self._run.task.source_tokenizer
         unknown_unit = "word" if tokenizer is None else tokenizer.unknown_unit

@@ -78,11 +78,11 @@ class Block:
 def find_input_files(
     patterns: Sequence[str], field: str | None, output_field: str
 ) -> list[InputFile]:
-    """Return the files that match the first pattern, sorted by name, then those of the next one.
+    """Return the files that match the patterns. The files of each pattern are sorted by name.
 
     Raises a ConfigError
     - if two files have the same name, because an output has the same name as its input file,
-    - if `field` is None and some files have fields,
+    - if `field` is None and some files have fields (JSON Lines) or columns (Parquet),
     - if `field` is given and all files are plain text, or
     - if `field` equals `output_field`.
     """
@@ -209,7 +209,13 @@ def _jsonl_texts(file: InputFile) -> Iterator[str | InvalidLine]:
 
 
 def _text(record: Any, file: InputFile, where: str) -> str | InvalidLine:
-    """Return the text of a JSON object, or an `InvalidLine` if it has no valid text."""
+    """Return the text in the field `file.field` of a JSON object.
+
+    Returns an `InvalidLine`, which describes the problem, if there is no valid text.
+
+    record: the parsed line
+    where:  file and line number, for the error message
+    """
     if not isinstance(record, dict):
         return InvalidLine(where, f"must be a JSON object, {{…}}, not {shorten(repr(record))}")
     if file.output_field in record:
@@ -260,7 +266,7 @@ def read_record_batches(file: InputFile) -> "Iterator[RecordBatch]":
             if file.field not in names:
                 raise DataError(
                     f"{file.path}: has no column '{file.field}', only {', '.join(map(repr, names))}; "
-                    "set --field"
+                    "name the column with the texts: --field NAME"
                 )
             if file.output_field in names:
                 raise DataError(

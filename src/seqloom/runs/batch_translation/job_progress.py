@@ -19,7 +19,7 @@ whether its output is complete, and the report about the lines that this process
 
 
 class JobProgress:
-    """Counts the finished blocks of each file. Joins them into the output after the last one.
+    """Counts the finished blocks of each file. Joins the blocks when all of them are finished.
 
     lines: number of lines that this process has translated so far
     """
@@ -59,7 +59,12 @@ class JobProgress:
                     yield item
 
     def watch(self, items: Iterable[BlockReport | FileEnd]) -> Iterator[int]:
-        """Yield the number of translated lines after each finished block."""
+        """Count finished blocks, and join the blocks of complete files.
+
+        Yields the number of lines translated so far, after each finished block.
+
+        items: reports about finished blocks and about files whose blocks have all been read
+        """
         for item in items:
             if isinstance(item, FileEnd):
                 self._end_file(item)
@@ -90,9 +95,10 @@ class JobProgress:
         self._join(end.file)
 
     def _join(self, file: int) -> None:
-        """If this process has finished its blocks of a file, try to join all blocks of the file.
+        """Do nothing until this process has finished its blocks of a file.
 
-        They are joined only if the other processes have finished their blocks, too.
+        Then join all blocks of the file if the other processes have finished theirs, and report
+        the file to the caller.
         """
         end = self._ends.get(file)
         if end is None or self._finished[file] < end.unfinished:

@@ -17,9 +17,11 @@ from seqloom.runs.batch_translation.input_files import InputFile, read_record_ba
 def join_blocks(file: InputFile, blocks: Sequence[Path], path: Path) -> None:
     """Write the complete output of an input file to `path`.
 
-    The blocks of a plain text file contain its output lines. The blocks of other files contain one
-    JSON object per input line. Its fields are added to the record (JSON Lines) or row (Parquet) of
-    the input, which otherwise does not change.
+    For plain text, the blocks contain the output lines. For JSON Lines and Parquet, the blocks
+    contain one JSON object per record of the input. The output consists of the input records, with
+    the fields of these objects added.
+
+    blocks: the files of the translated blocks, in order
     """
     if file.kind == "parquet":
         _join_parquet(file, blocks, path)

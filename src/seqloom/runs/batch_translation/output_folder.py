@@ -1,4 +1,4 @@
-"""The output folder of a batch translation: finished blocks, and their joining into files.
+"""The output folder of a batch translation, which stores finished blocks and joins them into files.
 
     OUTPUT/translation.json        the request: run, input files, options, engine
     OUTPUT/.blocks/NAME/00000012   the outputs of block 12 of the input file NAME
@@ -36,12 +36,15 @@ class OutputFolder:
     def prepare(
         self, files: Sequence[InputFile], request: TranslationRequest, *, overwrite: bool
     ) -> None:
-        """Create the folder and store the request, or check that the stored request is the same.
+        """Create the folder and store the request.
 
-        overwrite: remove the outputs of an earlier command first
+        If the folder already contains a request, check that it equals `request`. The translation
+        is then continued.
 
-        Raises a ConfigError if the folder belongs to another request or has files with the names of
-        the outputs.
+        overwrite: if True, remove the outputs of an earlier command first
+
+        Raises a ConfigError if the folder contains a different request, or if it contains no
+        request but files with the names of the outputs.
         """
         problems = [
             f"{file.path}: the output would replace this input file. Choose another folder for --output."
@@ -87,16 +90,16 @@ class OutputFolder:
     def _check_request(self, stored: TranslationRequest, request: TranslationRequest) -> None:
         if different := request_differences(stored, json.loads(json.dumps(request))):
             raise ConfigError(
-                f"--output {self.path}: this command and the command that started the outputs in this "
-                f"folder differ in {' and '.join(different)}. To continue them, repeat that command. "
-                "To start again, add --overwrite, or choose another folder."
+                f"--output {self.path}: this command and the earlier command that wrote to this "
+                f"folder differ in {' and '.join(different)}. To continue the earlier command, "
+                "repeat it unchanged. To start again, add --overwrite, or choose another folder."
             )
 
     def _clear(self, files: Sequence[InputFile]) -> None:
         """Remove the stored request, all blocks, and the outputs of these files.
 
-        The request is removed first. If this method is interrupted, no request remains that does
-        not match the contents of the folder.
+        The request is removed first. So an interruption cannot leave a request without the files
+        that belong to it.
         """
         with storage_errors(self.path):
             (self.path / RECORD).unlink(missing_ok=True)
@@ -126,10 +129,10 @@ class OutputFolder:
             temporary.write_bytes("".join(f"{line}\n" for line in lines).encode())
 
     def join(self, file: InputFile, count: int, request: TranslationRequest) -> bool:
-        """Join the blocks of a file if all `count` blocks are finished. Return True if the complete
-        output exists.
+        """Join the blocks of a file if all `count` blocks are finished.
 
-        Raises a StorageError if the input file or the request changed in the meantime.
+        Returns True if the output is complete. Raises a StorageError if the input file or the
+        stored request has changed since the translation started.
         """
         output = self.output_path(file)
         if output.exists():
@@ -143,8 +146,8 @@ class OutputFolder:
         stored = self.read_request()
         if stored is None or request_differences(stored, json.loads(json.dumps(request))):
             raise StorageError(
-                f"{self.path / RECORD}: another command with other options writes this folder. Choose "
-                "another folder, or add --overwrite to start again."
+                f"{self.path}: another command with other options is writing to this folder. "
+                "Choose another folder, or add --overwrite to start again."
             )
         blocks = [self.block_path(file, index) for index in range(count)]
         folder = self.path / BLOCKS / file.name

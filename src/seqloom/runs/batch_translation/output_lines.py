@@ -18,7 +18,7 @@ class TranslationFormatter:
     """Formats translations. The fields are options of the command.
 
     n_best:     number of outputs per input line
-    scores:     write the score of each output. JSON and lists of several outputs always have it.
+    scores:     write the score of each output. With `json` or `n_best` > 1, it is always written.
     alignments: write the word alignment of each output
     json:       write one JSON object per input line
     """
@@ -30,7 +30,10 @@ class TranslationFormatter:
 
     @property
     def probabilities(self) -> Probabilities:
-        """The probabilities that the output contains. The search must compute them."""
+        """Which probabilities the search must compute, because the output contains them.
+
+        "tokens": score and token log-probabilities; "score": the score only; "none"
+        """
         if self.json or self.n_best > 1:
             return "tokens"
         return "score" if self.scores else "none"
@@ -45,9 +48,11 @@ class TranslationFormatter:
         return [self._format_n_best(index, prediction) for prediction in predictions]
 
     def fields(self, name: str, prediction: Prediction) -> str:
-        """Return the fields that are added to a record, as a JSON object in one line.
+        """Return a JSON object in one line, with the fields to add to a record of the input file.
 
-        name: the field of the translation
+        The fields are the translation and, if requested, its score and alignment.
+
+        name: name of the field for the translation
         """
         fields: dict[str, Any] = {name: prediction.text}
         if self.scores:

@@ -1,8 +1,8 @@
 """Converts a Transformer to the format of CTranslate2.
 
 Weights are copied directly into a CTranslate2 model specification. Position encodings are stored
-as seqloom computes them. By default, the CTranslate2 vocabulary contains token ids instead of
-pieces, so the conversion does not depend on the text of the pieces.
+as seqloom computes them. By default, the CTranslate2 vocabulary contains the ids of the tokens
+instead of their texts, so the conversion does not depend on the texts.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def convert(
 
 
 def embedders(model: Model) -> tuple[Embedder, Embedder]:
-    """The source and target embedders of a Transformer."""
+    """Return the source and the target embedding layer of a Transformer."""
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
@@ -102,7 +102,7 @@ def vocabulary_size(embedder: Embedder) -> int:
 
 
 def stored_positions(embedder: Embedder) -> int:
-    """Return the number of position encodings that the converted model stores."""
+    """Return the number of positions for which the converted model stores an encoding."""
     return embedder.positions.max_length or MAX_POSITIONS
 
 

@@ -99,13 +99,12 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request.
 
-        Raises a ConfigError if the settings name an engine that cannot serve the request. There is
-        one exception: see `compile_now`.
+        Raises a ConfigError if the settings name an engine that cannot serve the request. If this
+        engine is 'compiled' and `compile_now` is False, plain torch is returned instead.
 
         compile_now: affects only the engine 'compiled'. If True, the search is compiled on first
                      use. If False, nothing is compiled, so that no request waits for compilation.
-                     The result is then plain torch if the search is not compiled yet, or if the
-                     engine 'compiled' cannot serve the request.
+                     Plain torch is then returned for a search that is not compiled yet.
         """
         if settings.kind == "torch":
             return TORCH
@@ -173,10 +172,10 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """Return compiled torch or, if `compile_now` is False, possibly plain torch.
+        """Return the engine for a request if the settings name the engine 'compiled'.
 
         compile_now: if True, a search that is not compiled yet is compiled now. A ConfigError is
-                     raised if it cannot be compiled. If False, nothing is compiled: plain torch is
+                     raised if this is not possible. If False, nothing is compiled: plain torch is
                      returned for a search that is not compiled yet or cannot be compiled.
         """
         if compile_now:

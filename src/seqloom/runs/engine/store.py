@@ -89,7 +89,10 @@ class Agreement:
         try:
             return cls(**json.loads((folder / FILE).read_bytes()))
         except (OSError, ValueError, TypeError) as error:
-            raise StorageError(f"{folder / FILE}: is not readable: {error}") from error
+            raise StorageError(
+                f"{folder / FILE}: is not readable: {error}. Remove the folder {folder}. seqloom "
+                "then converts the model again"
+            ) from error
 
 
 def build_probes(model: Model) -> list[ModelInput]:
@@ -168,7 +171,7 @@ class ModelOrigin:
     digest: str
 
     def engine_name(self, precision: Precision) -> str:
-        """Return the name of the folder for the converted model."""
+        """Return the name of the folder that stores the converted model of this precision."""
         facts = f"{CONVERSION_VERSION} {ctranslate2().__version__} {precision} {self.digest}"
         digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
         return f"ctranslate2-{precision}-{digest}"
@@ -190,7 +193,10 @@ def load_or_convert(
 
 
 def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Path:
-    """Convert the model into the first writable path of `paths`. Returns this path."""
+    """Convert the model and write it to the first folder in `paths` that is writable.
+
+    Returns this folder.
+    """
     first_error: StorageError | None = None
     for path in paths:
         try:
@@ -227,10 +233,10 @@ def _write_model(model: Model, folder: Path, precision: Precision) -> None:
 
 
 def _remove_outdated(path: Path, precision: Precision) -> None:
-    """Remove all converted models of this precision except `path`.
+    """Remove outdated models: all converted models of this precision except `path`.
 
-    They were made from other weights or settings, or with another version of CTranslate2 or of the
-    conversion.
+    They were converted from other weights or settings, or by another version of CTranslate2 or
+    seqloom.
     """
     for other in path.parent.glob(f"ctranslate2-{precision}-*"):
         if other != path:

@@ -2,22 +2,21 @@
 
 Greedy and beam search in CTranslate2 follow the same algorithm as in seqloom. A hypothesis that
 ends with END is saved and not extended. The search stops once a given number of hypotheses is
-saved. Hypotheses are ranked by log p / length^length_penalty. One difference rarely matters: to
-extend a hypothesis, seqloom considers the k best tokens, and END may be one of them. CTranslate2
-considers END and the k best other tokens, as seqloom does with `decoding.extra_candidate`.
+saved. Hypotheses are ranked by log p / length^length_penalty. There are four differences:
 
-CTranslate2 always counts END in the length. If END should not count, CTranslate2 is asked for all
-saved hypotheses, and seqloom ranks them again (`_rank_without_end`).
-
-CTranslate2 has no length limit for each source, and it renormalises probabilities when it forbids
-tokens. Therefore it searches without these limits and without forbidden tokens, and seqloom checks
-the outputs afterwards. A greedy output that exceeds its limit is cut. Outputs of beam search that
-exceed their limit are dropped. If too few outputs remain for an input, or if one of them contains a
-forbidden token, torch decodes this input.
-
-With `decoding.rank_unfinished`, hypotheses that reach the limit of their source are compared with
-finished ones. CTranslate2 is then asked for all saved hypotheses. If one of them exceeds the limit,
-the search had reached the limit before it stopped, and torch decodes this input.
+- Extending a hypothesis. With a beam of width k, seqloom considers the k best tokens, and END may
+  be one of them. CTranslate2 considers END and the k best other tokens, as seqloom does with
+  `decoding.extra_candidate`. This rarely changes the result.
+- Length of a hypothesis. CTranslate2 always counts END. If the settings say that END does not
+  count, CTranslate2 returns all saved hypotheses, and seqloom ranks them again.
+- Length limits and forbidden tokens. CTranslate2 has no length limit for each source, and it
+  renormalises probabilities when it forbids tokens. Therefore seqloom uses neither and checks the
+  outputs of CTranslate2 afterwards. It cuts a greedy output that exceeds the limit of its source,
+  and drops an output of beam search that exceeds it. If too few outputs remain for a source, or if
+  one of them contains a forbidden token, torch decodes this source.
+- Unfinished hypotheses. With `decoding.rank_unfinished`, seqloom ranks hypotheses that reach the
+  limit among the finished ones. CTranslate2 cannot do this. If any of its saved hypotheses exceeds
+  the limit, torch decodes this source.
 """
 
 import math
@@ -194,7 +193,7 @@ class CTranslate2Engine:
         return [tuple(result.log_probs) for result in results]
 
     def _source_names(self, source: Sequence[int]) -> list[str]:
-        """The names of the source tokens and of END."""
+        """Return the source tokens, followed by END, as names in the vocabulary of CTranslate2."""
         names = self.token_names
         return [*[names[token] for token in source], names[END]]
 
@@ -231,9 +230,9 @@ def max_saved(decoding: SearchConfig) -> int:
 def ranks_differently(decoding: SearchConfig) -> bool:
     """Return True if seqloom may rank hypotheses differently from CTranslate2.
 
-    CTranslate2 counts END in the length by which it divides log p. The ranks can differ if seqloom
-    is set not to count END. They cannot differ if the search stops at the first finished
-    hypothesis, because all compared hypotheses then have the same length.
+    CTranslate2 divides log p by a length that includes END. If the settings exclude END from the
+    length, the two rankings can differ. They cannot differ if the search stops at the first
+    finished hypothesis, because all compared hypotheses then have the same length.
     """
     is_normalised = decoding.length_penalty > 0 and not decoding.length_counts_end
     return is_normalised and not _is_greedy(decoding) and max_saved(decoding) > 1
@@ -242,16 +241,17 @@ def ranks_differently(decoding: SearchConfig) -> bool:
 def _rank_without_end(
     hypotheses: Sequence[Hypothesis], scores: Sequence[float]
 ) -> list[Hypothesis]:
-    """Return the hypotheses that are surely the best, sorted by the score that does not count END.
+    """Return the hypotheses that are certainly the best, sorted by a score that ignores END.
 
-    A hypothesis has two scores: s counts END in the length, and s' does not. CTranslate2 returns
-    the hypotheses with the highest s, so a hypothesis that it left out has s <= min(scores). log p
-    is negative, and s' divides it by a smaller length, so s' <= s. A hypothesis that was left out
-    therefore has s' <= min(scores). Hypotheses with s' < min(scores) are dropped, because one that
-    was left out may be better.
+    Each hypothesis has two scores. s divides log p by a length that includes END. s' divides log p
+    by a length without END. log p is negative, so s' <= s.
 
-    hypotheses: outputs of CTranslate2, with s' as their score
-    scores:     s of all outputs that CTranslate2 returned
+    CTranslate2 returned the hypotheses with the highest s. All hypotheses that it did not return
+    have s <= min(scores), and therefore s' <= min(scores). So a returned hypothesis is certainly at
+    least as good as these if its s' >= min(scores). Other returned hypotheses are dropped.
+
+    hypotheses: returned hypotheses, with s' as their score
+    scores:     s of all returned hypotheses
     """
     best = [one for one in hypotheses if one.score >= min(scores)]
     return sorted(best, key=lambda one: one.score, reverse=True)

@@ -59,7 +59,8 @@ BLOCK = 2**20
 def pack_run(folder: Path, path: Path) -> None:
     """Write a run folder to one file. An existing file is replaced.
 
-    Checkpoints, which only resuming needs, and converted engines are left out.
+    The file contains no checkpoints, which are needed only to resume training, and no models that
+    were converted for another engine.
     """
     before = read_pointers(folder)
     if problems := run_damage(folder):
@@ -112,7 +113,7 @@ def _files_to_pack(folder: Path) -> Iterator[Path]:
 
 
 def _member(name: str, size: int = 0) -> zipfile.ZipInfo:
-    """Return the header of a member. It depends on name and size only."""
+    """Return the zip header of a member. It is the same on every system and at any time."""
     info = zipfile.ZipInfo(name, DATE)
     info.file_size = size  # decides whether the header needs 64-bit sizes
     info.create_system = 3  # Unix, on every system
@@ -209,9 +210,9 @@ def _copy_member(
 
 
 def _check_members(path: Path) -> dict[str, dict[str, Any]]:
-    """Check the list of members of a packed run, without reading their content.
+    """Check the names and sizes of the members of a packed run, without reading their content.
 
-    Returns the entries of archive.json by name.
+    Returns the list of members in archive.json: {name: {"bytes": size, "sha256": digest}}
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -241,7 +242,12 @@ def _check_members(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _member_problem(members: list[zipfile.ZipInfo], archive_bytes: int) -> str | None:
-    """Return what makes the list of members unsafe or invalid, or None."""
+    """Describe a problem that makes the members of a zip file unsafe or invalid.
+
+    Returns None if there is no problem.
+
+    archive_bytes: size of the zip file
+    """
     names = [member.filename for member in members]
     if len(members) > MAX_MEMBERS:
         return f"it has {len(members):,} members, more than {MAX_MEMBERS:,}"

@@ -66,8 +66,8 @@ class Bundle:
 def create_run(folder: Path, config: RunConfig, task: Task, facts: Mapping[str, str]) -> None:
     """Create a run folder without weights, atomically.
 
-    facts: additional entries of the manifest: the digest of the training data and the batch layout.
-           Training can be resumed only with the same data, and it keeps this batch layout.
+    facts: additional entries of the manifest, such as the digest of the training data. With this
+           digest, `seqloom train --resume` can check that the data is unchanged.
     """
     versions = {"seqloom": __version__, "torch": torch.__version__}
     with atomic_folder(folder, **versions, **facts) as temporary:

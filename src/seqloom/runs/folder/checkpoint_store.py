@@ -155,10 +155,7 @@ def _pointer_content(path: Path) -> bytes:
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Read two numbers from a folder name.
-
-    The first is the training step. The second says how often this step had been saved before.
-    """
+    """Return the training step in a folder name, and the number of earlier saves of this step."""
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)

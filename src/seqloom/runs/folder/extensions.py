@@ -1,9 +1,11 @@
-"""The record of the extensions of a run, and the check that their code is the same at load.
+"""Records the extensions of a run, and checks at loading whether their code has changed.
+
+An extension is Python code outside seqloom that a recipe names.
 
     extensions.json   one object per extension: its setting, its kind, and where its code comes from
 
 The file is written only if the recipe contains extensions. It contains no code. Loading a run
-imports the modules that its recipe names, from the Python path and never from the run folder.
+imports the extensions from the Python path and never from the run folder.
 """
 
 import json
@@ -21,7 +23,10 @@ Records = list[dict[str, Any]]
 
 
 def write_extensions(folder: Path, config: RunConfig) -> None:
-    """Write the record of the extensions of a recipe, if it has any."""
+    """Write extensions.json, which describes the extensions of a recipe.
+
+    Writes nothing if the recipe has no extensions.
+    """
     if records := _current_records(config):
         text = json.dumps(records, ensure_ascii=False, indent=1)
         (folder / EXTENSIONS).write_text(text, encoding="utf-8")

@@ -254,7 +254,7 @@ def _read_evaluations(folder: Path) -> list[tuple[EvaluationInfo, dict[str, Any]
 def _versions(manifest: dict[str, Any], reports: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return the versions of seqloom and torch that the run was created with.
 
-    Older runs have them only in their reports.
+    Older runs store the versions only in their evaluation reports.
     """
     stored: dict[str, str] = {
         name: manifest[name] for name in ("seqloom", "torch") if name in manifest

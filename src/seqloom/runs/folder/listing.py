@@ -128,7 +128,7 @@ def format_time(seconds: float) -> str:
 
 
 def describe_corpus(corpus: SplitConfig) -> str:
-    """Return the kind of a corpus and the settings that say which data it reads."""
+    """Return a short text: the kind of a corpus, and the names or paths of its data."""
     values = []
     for name in NAMED_BY:
         value = getattr(corpus, name, None)

@@ -1,4 +1,7 @@
-"""Chooses the settings of trials with Optuna. The study is stored, so a sweep can be continued."""
+"""Chooses the settings of a sweep's trials with Optuna. A trial is one training run.
+
+The Optuna study is stored, so that a sweep can be continued.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +17,7 @@ STUDY = "optuna.log"
 
 
 class OptunaStudy:
-    """A study in the folder of a sweep.
+    """An Optuna study, stored in the folder of a sweep.
 
     count:     number of trials of the study, including those of earlier commands. Failed trials do
                not count.

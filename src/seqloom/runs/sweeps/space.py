@@ -120,9 +120,9 @@ def grid(dimensions: Sequence[Dimension]) -> list[SweepTrial]:
 
 
 def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepTrial:
-    """Return the trial with one value for each dimension.
+    """Return the trial that gives each dimension (a setting of the sweep) one of its values.
 
-    Its name contains the values of the dimensions that vary between trials.
+    The name of the trial contains the settings that differ between trials, and their values.
     """
     varied = [
         (dimension.key, value)
@@ -136,14 +136,21 @@ def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepT
 
 
 def _short_keys(varied: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield key=value with the last part of each key. Keys with equal last parts stay whole."""
+    """Yield key=value for each setting, without the part of the key before its last dot.
+
+    If two keys have the same last part, both are yielded whole.
+    """
     last_parts = [key.rpartition(".")[2] for key, _ in varied]
     for (key, value), last in zip(varied, last_parts, strict=True):
         yield f"{last if last_parts.count(last) == 1 else key}={value}"
 
 
 def _name(parts: Sequence[str]) -> str:
-    """Return a folder name. If it is shortened or characters are replaced, a digest is added."""
+    """Join texts to a folder name.
+
+    A long name is shortened, and special characters are replaced. In both cases a digest is
+    appended, so that different texts give different names.
+    """
     text = "_".join(parts) or "all"
     name = re.sub(r"[^\w.=+-]", "-", text)[:MAX_NAME]
     if name == text:

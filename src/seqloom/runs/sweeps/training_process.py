@@ -26,8 +26,9 @@ MAX_ERROR_LINES = 20
 class TrialResult:
     """The result of a trial.
 
-    run:   what `seqloom runs` lists about its run folder; None if there is none
-    error: why it failed; None if training ended as planned
+    run:   a summary of the run folder of the trial, with its best score. None if there is no
+           summary, for example because training failed at the start
+    error: why the trial failed; None if it did not fail
     """
 
     trial: SweepTrial
@@ -58,7 +59,8 @@ class TrialRunner:
 
     recipe:  recipe file, or the name of a bundled recipe
     folder:  folder of the sweep, which contains one run folder per trial
-    threads: number of CPU threads of each training run; None: the environment is not changed
+    threads: number of CPU threads of each training run. None: the variable OMP_NUM_THREADS is not
+             changed
     """
 
     recipe: str
@@ -66,7 +68,7 @@ class TrialRunner:
     threads: int | None
 
     def finished(self, trial: SweepTrial) -> TrialResult | None:
-        """Return the result of a trial that an earlier sweep finished, otherwise None."""
+        """Return the result of a trial if its training is already finished, otherwise None."""
         folder = self.folder / trial.name
         if not (folder / "config.toml").is_file():
             return None
@@ -75,9 +77,11 @@ class TrialRunner:
         return TrialResult(trial, folder, run, None) if is_finished else None
 
     def __call__(self, trial: SweepTrial) -> TrialResult:
-        """Train a trial, or resume its training, unless it is finished. Return its result.
+        """Train a trial and return its result.
 
-        If training fails, no error is raised: the field `error` of the result says why.
+        If training was interrupted earlier, it is resumed. If it is already finished, the trial is
+        not trained again. If training fails, no exception is raised, but the field `error` of the
+        result says why.
         """
         if (result := self.finished(trial)) is not None:
             return result

@@ -62,7 +62,8 @@ class Problem:
     """Texts with the same kind of problem.
 
     numbers: the numbers of the texts, counted from 1
-    parts:   what the problem is about, such as missing numbers, and how often each of them occurs
+    parts:   the parts of the texts that have the problem, such as missing numbers, and the count of
+             each part
     """
 
     numbers: list[int] = field(default_factory=list)
@@ -143,7 +144,10 @@ class InputReport:
 
 
 def _visible(part: str) -> str:
-    """Return the part, or its code points (U+0020) if it is white space or not printable."""
+    """Return the text `part` in a visible form.
+
+    White space and text that cannot be printed become code points, such as U+0020.
+    """
     if part.isprintable() and not part.isspace():
         return part
     return " ".join(f"U+{ord(character):04X}" for character in part)
@@ -157,7 +161,12 @@ def _list(items: Sequence[str], separator: str) -> str:
 def report_messages(
     outputs: Sequence[Prediction], unknown_unit: Literal["character", "word"], unit: str
 ) -> list[str]:
-    """Return the messages about the best outputs of several texts."""
+    """Return the messages about problems of several texts, one for each kind of problem.
+
+    outputs:      the best output of each text
+    unknown_unit: what an unknown part of a source is: a character or a word
+    unit:         what a text is called in the messages, for example "line"
+    """
     report = InputReport(unknown_unit, unit)
     for output in outputs:
         report.add(output)

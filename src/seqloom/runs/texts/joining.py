@@ -24,11 +24,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class WordMaps:
-    """New word indices for a prediction. Each list has one new index per word of a text.
+    """New word indices for a prediction, for example those in a longer text.
 
-    aligned: for the source words in `Prediction.alignment`
-    source:  for the source words in `Prediction.source_word_of`. The first of them may be a tag.
-    target:  for the words of the output
+    In each list, item i is the new index of word i.
+
+    aligned: new indices of the source words in `Prediction.alignment`
+    source:  new indices of the source words in `Prediction.source_word_of`. The first word may be a
+             tag.
+    target:  new indices of the words of the output
     """
 
     aligned: Sequence[int]
@@ -36,7 +39,10 @@ class WordMaps:
     target: Sequence[int]
 
     def apply(self, prediction: Prediction) -> Prediction:
-        """Replace the word indices of a prediction. Links to words without an index are removed."""
+        """Replace the word indices of a prediction by the new ones.
+
+        Alignment links of words that have no new index are removed.
+        """
         links = dict.fromkeys(
             (_look_up(self.aligned, source), _look_up(self.target, target))
             for source, target in prediction.alignment
@@ -80,14 +86,15 @@ def words_at(text: str, positions: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class OutputSegment:
-    """The output of a segment, and the positions of its words in the whole texts.
+    """The output of a segment of a text, and where its words are in the whole text.
 
-    A position is the index of a character.
+    A position is the index of a character. seqloom may have put a language tag in front of the
+    source text.
 
-    aligned_at: position of each word of the segment in the source text without an added tag
-    source_at:  position of each word of the segment, and of its tag, in the source text with the
-                added tag
-    target_at:  position of the output in the joined text
+    aligned_at: position of each source word of the segment, in the source text without this tag
+    source_at:  position of each source word of the segment, in the source text with this tag. If
+                the model read a tag before the segment, the position of the tag comes first.
+    target_at:  position of the segment's output in the joined output
     """
 
     prediction: Prediction
