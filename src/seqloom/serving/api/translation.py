@@ -162,11 +162,12 @@ def choose_direction(
 def _matching_pair(
     loaded: LoadedRun, source: str | None, target: str | None
 ) -> LanguagePair | None:
-    """Return the first language pair of the run that has the requested source and target.
+    """Return the first language pair of the run with the requested source and target language.
 
-    Raises a 422 error if the run has known pairs, but none of them matches. If the pairs of the run
-    are unknown, returns None. However, if the run also has no tags and the request names a
-    language, raises a 422 error, because the run may not translate this language.
+    Raises a 422 error if none of the run's pairs matches.
+
+    If the pairs of the run are unknown, returns None. However, if the run has no language tags and
+    the request names a language, raises a 422 error: the run may not translate this language.
     """
     if loaded.token_run.languages.tags and not loaded.pairs:
         return None
