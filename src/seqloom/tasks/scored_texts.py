@@ -47,7 +47,7 @@ def normalise_texts(
 ) -> ScoredTexts:
     """Normalise outputs and references, and also sources if `sources` is True.
 
-    tags: the tags of the target tokenizer, with its Unicode normalisation
+    tags: the tags of the target tokenizer. They also have its Unicode normalisation form.
     """
     normalised_outputs = [tags.normalise(output) for output in outputs]
     normalised_examples = [

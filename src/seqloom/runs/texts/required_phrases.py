@@ -115,7 +115,8 @@ class PhraseForcer:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each input, with its required phrases.
 
-        If a phrase cannot be forced, the best attempt is returned. The caller checks the texts.
+        If a phrase cannot be forced, returns the last attempt. The caller checks whether the texts
+        contain all phrases.
 
         hypotheses: results of the search without constraints
         limits:     maximum number of output tokens of each input, END included

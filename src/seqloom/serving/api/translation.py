@@ -234,9 +234,9 @@ async def repeat_segments(
     decoding: DecodingConfig,
     options: PredictionOptions,
 ) -> Outputs:
-    """Translate the segments again whose outputs lack a protected span.
+    """Translate a segment again if one of its outputs lacks a protected span, such as a URL.
 
-    The protected spans are removed from these segments first.
+    The protected spans are removed from the segment first.
     """
     second = prepared.repeat(outputs)
     return await loaded.search(
