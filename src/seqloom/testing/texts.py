@@ -104,7 +104,7 @@ def check_rule(
     - what it forbids in a hypothesis does not depend on the other hypotheses
     - it does not change its argument `generated`, the tokens of the hypotheses
 
-    texts:    the hypotheses are prefixes of these texts. The tokens are their characters
+    texts:    the hypotheses are prefixes of these texts. Each character is a token
     settings: settings of the rule in a recipe
     """
     section = section_of(RuleExtensionConfig, rule, settings)

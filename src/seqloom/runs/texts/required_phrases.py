@@ -157,11 +157,11 @@ class PhraseForcer:
         return self.tokenizer.decode(tokens[one.hidden_prefix :])
 
     def _excess(self, one: ModelInput, tokens: tuple[int, ...]) -> list[tuple[int, ModelInput]]:
-        """Return a list with one correction: it removes the first occurrence that is too much.
+        """Return a correction if the output contains a phrase more often than required.
 
-        An occurrence of a phrase is too much if the output has enough others before it. A
-        correction is a pair: a position in the output, and an input that changes the output there.
-        The list is empty if the output contains no phrase too often, or if this cannot be avoided.
+        A correction is a pair: a position in the output, and a new input that changes the output
+        there. The returned list contains one correction, for the first surplus occurrence. It is
+        empty if there is no surplus occurrence, or if the search cannot avoid it.
         """
         remaining = required_counts(one)
         ends = [len(self._decode(one, tokens[:count])) for count in range(len(tokens) + 1)]

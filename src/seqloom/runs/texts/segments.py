@@ -3,7 +3,7 @@
 `Run.predict` and the HTTP server both use this module and `preparation.py`, so they return the same text.
 
 The model first translates all segments. Protected spans, such as URLs, must be copied to the
-output. A segment whose output lacks one of its spans is translated again without them:
+output. A segment whose output lacks one of its spans is translated again without the spans:
 
     prepared = PreparedTexts(task, Preparation(…).prepare(texts))
     outputs = search(prepared.search_inputs)
@@ -305,7 +305,7 @@ def _map_to_segment(
     text:      the output with its protected spans
     positions: for each character that the model has read, its index in `segment.protected.core`
     targets:   for each word that the model has generated, the index of its first character in
-               `text`, counted from the end of the spans at the start
+               `text` without the protected spans at its start
     """
     protected = segment.protected
     visible_tag = "" if segment.unread else segment.written_tag

@@ -45,8 +45,8 @@ class LoadedRun:
     """A run and the batcher that processes its jobs.
 
     pairs:  language pairs that the run translates; empty if they are unknown
-    engine: name of the engine, such as "torch", that computes outputs if the request needs only
-            their text and not, for example, attention weights
+    engine: name of the inference engine, such as "torch", for requests that need only the text of
+            the outputs
     """
 
     name: str

@@ -8,8 +8,8 @@ def match_language(code: str, served: Iterable[str]) -> str | None:
 
     Returns None if no code in `served` matches, or more than one.
 
-    Upper and lower case, "-" and "_" are equal. A code with a region matches the code without it:
-    en-US matches en, and pt matches pt-BR.
+    Upper and lower case are equal, and so are "-" and "_". A code with a region matches the code
+    without it: en-US matches en, and pt matches pt-BR.
     """
     codes = sorted(set(served))
     if code in codes:

@@ -25,8 +25,8 @@ async def detect_languages(service: Service, texts: list[str]) -> list[list[Dete
     """Return the possible languages of each text, likeliest first.
 
     A run that labels texts with their language detects them. Only source languages of the service
-    are returned. Without such a run, returns the only source language with confidence 0, or raises
-    a 400 error if there are several.
+    are returned. Without such a run, returns the only source language with confidence 0. Raises a
+    400 error if there is not exactly one.
     """
     detector = _find_detector(service)
     if detector is None:
@@ -44,9 +44,9 @@ async def detect_languages(service: Service, texts: list[str]) -> list[list[Dete
 
 
 async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
-    """Return the language of the texts, with the lowest confidence of all texts.
+    """Return the language of the texts. Raises a 400 error if they are in different languages.
 
-    Ignores blank texts. Raises a 400 error if the texts are in different languages.
+    The confidence of the result is the lowest confidence of all texts. Blank texts are ignored.
     """
     written = [text for text in texts if text.strip()]
     detected = [languages[0] for languages in await detect_languages(service, written)]
