@@ -205,7 +205,7 @@ def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tens
     """Return -1/K Σ advantage · log p(sample) -> ()
 
     The sum is over all samples of all sources. K is the number of samples per source. The advantage
-    of a sample is defined in `Samples.advantages`.
+    of a sample is its reward minus the mean reward of the other samples of its source.
     """
     count = samples.rewards.shape[1]
     logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)

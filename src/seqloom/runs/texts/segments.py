@@ -70,7 +70,7 @@ class PreparedTexts:
 
     @property
     def to_translate(self) -> list[PreparedSegment]:
-        """The segments of all texts, in order, without those that the model does not translate."""
+        """The segments that the model translates, of all texts in order."""
         return [each for text in self.texts for each in text.segments if each.input is not None]
 
     @property

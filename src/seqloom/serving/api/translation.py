@@ -218,7 +218,7 @@ async def search_segments(
     decoding: DecodingConfig,
     options: PredictionOptions,
 ) -> list[SegmentOutputs]:
-    """Return the outputs of the segments of each text."""
+    """Translate all segments. Returns, for each text, the outputs of its segments."""
     first = prepared.search_inputs
     outputs = await loaded.search(
         first.inputs, decoding, options, sample_indices=first.sample_indices
