@@ -35,7 +35,7 @@ TRANSLATE: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
         ("/api/translate", {**TRANSLATE, "texts": ["\ud800"]}, 422, "half of a surrogate pair"),
         ("/api/translate", {**TRANSLATE, "run": "missing"}, 404, "there is no run 'missing'"),
         ("/api/translate", {**TRANSLATE, "run": "speaker"}, 422, "completes texts; use /api/complete"),
-        ("/api/translate", {"texts": ["a"]}, 422, "run: several runs can do this"),
+        ("/api/translate", {"texts": ["a"]}, 422, "run: several runs support this request"),
         ("/api/translate", {"texts": ["a"], "source": "xx"}, 400, "no run translates from xx"),
         ("/api/translate", {**TRANSLATE, "target": "de"}, 422, "its language pairs are la-it"),
         (

@@ -117,7 +117,7 @@ def test_detection_needs_a_run_with_labels_for_all_source_languages(server: Serv
         ({"q": "a", "source": "la", "target": "it", "format": "pdf"}, "format: 'pdf' is unknown"),
         (
             {"q": "a", "source": "la", "target": "it", "alternatives": 9},
-            "alternatives: the limit is 5",
+            "alternatives: 9 is too large; the limit is 5",
         ),
         ({"q": [" "], "source": "la", "target": "it"}, "q: contains only white space"),
         ({"q": "\ud800", "source": "la", "target": "it"}, "surrogate"),

@@ -35,8 +35,8 @@ from seqloom.tasks.losses import LIKELIHOOD, Objective
 class Forecast:
     """Predicts the rows that follow the observed rows. The loss is the squared error.
 
-    free_running: True if the decoder reads its own predictions when the dev loss is computed, False
-                  if it reads the true rows. False only if training uses teacher forcing
+    free_running: what the decoder reads when the dev loss is computed. True: its own predictions.
+                  False: the true rows, as in training with teacher forcing
     """
 
     def __init__(self, config: ForecastConfig, scale: Scale, free_running: bool) -> None:
@@ -51,7 +51,10 @@ class Forecast:
 
     @classmethod
     def learn(cls, config: ForecastConfig, data: DataConfig, free_running: bool) -> Self:
-        """Build the task of a new run. Compute its scale from the training split."""
+        """Build the task of a new run.
+
+        The scale, which normalises the values, is computed from the training split.
+        """
         windows = read_windows(data, config, "train")
         series_widths(data)  # raises an error if the series have different numbers of columns
         scale = Scale.learn(

@@ -21,7 +21,7 @@ from seqloom.text.tokenizer import Tokenizer
 class FrameLabelling(TokenTask):
     """Predicts one label for each frame, or one label for the whole sequence of frames.
 
-    A frame is a vector of numbers. As in `Labelling`, the source determines the number of labels.
+    A frame is a vector of numbers.
 
     frame_scale: normalises the numbers of the frames
     """

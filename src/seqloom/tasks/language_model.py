@@ -28,7 +28,10 @@ class LanguageModel(TokenTask):
         return ModelInput(None, tuple(self.target_tokenizer.encode(text)))
 
     def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
-        """Load a split. Long text is cut into windows; otherwise each line is an example."""
+        """Load a split. Each line is an example.
+
+        A corpus without line structure, such as a book, is cut into windows instead.
+        """
         shape, newline = window_shape(config.data, split), newline_id(self.target_tokenizer)
         if shape is None or newline is None:
             return super().corpus(config, split, progress)

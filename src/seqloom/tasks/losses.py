@@ -28,10 +28,9 @@ class Objective:
     r_drop:       weight of the divergence between the outputs of two forward passes with different
                   dropout masks (R-Drop); 0 disables it
     minimum_risk: settings of minimum risk training; None disables it
-    target_share: used only if the targets are vectors. At each position, the decoder reads the true
-                  vector with this probability, otherwise its own prediction. 1 is teacher forcing,
-                  0 is free running. None: the task decides. If the targets are tokens,
-                  `mix_decoder_inputs` does this before the loss is computed
+    target_share: probability, at each position, that the decoder reads the true vector and not its
+                  own prediction. 1 is teacher forcing, 0 is free running. None: the task decides.
+                  Not used if the targets are tokens
     """
 
     smoothing: float = 0.0
@@ -206,7 +205,7 @@ def policy_gradient_loss(model: Model, memory: Memory, samples: Samples) -> Tens
     """Return -1/K Σ advantage · log p(sample) -> ()
 
     The sum is over all samples of all sources. K is the number of samples per source. The advantage
-    of a sample is defined in `Samples.advantages`.
+    of a sample is its reward minus the mean reward of the other samples of its source.
     """
     count = samples.rewards.shape[1]
     logits = model.decoder(samples.inputs, memory.repeated(count)).logits()  # (B · K, T, V)

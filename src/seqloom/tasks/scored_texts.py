@@ -1,4 +1,4 @@
-"""Texts in the Unicode form in which they are scored."""
+"""Converts outputs and references to the same Unicode form before they are scored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from seqloom.text.preprocessing import Tags
 class ScoredTexts:
     """Outputs and examples in the Unicode normalisation form of the target tokenizer.
 
-    In this form, texts are equal if they differ only in how they encode the same characters.
+    Unicode can encode a character such as "é" in several ways. In this form, there is only one.
 
     form:    the Unicode normalisation form
     changed: True if an output, a reference or a source was not in this form
@@ -29,9 +29,10 @@ class ScoredTexts:
         return [example.references for example in self.examples]
 
     def sign(self, signature: str | None) -> str | None:
-        """Return the signature of a score. It names the form if normalisation changed a text.
+        """Return the signature, with the Unicode form added if normalisation changed a text.
 
-        signature: see `Score.signature`
+        signature: describes how a score was computed (options and versions); None if there is only
+                   one way
         """
         if not self.changed:
             return signature
@@ -46,7 +47,7 @@ def normalise_texts(
 ) -> ScoredTexts:
     """Normalise outputs and references, and also sources if `sources` is True.
 
-    tags: the tags of the target tokenizer, with its Unicode normalisation
+    tags: the tags of the target tokenizer. They also have its Unicode normalisation form.
     """
     normalised_outputs = [tags.normalise(output) for output in outputs]
     normalised_examples = [

@@ -30,8 +30,7 @@ class ModelInput:
     hidden_prefix: number of tokens at the start of the prefix that are not displayed, such as a
                    language tag
     frames:        (S, D) normalised vectors; None if the source is not a sequence of vectors
-    required_phrases: phrases that the output must contain, each as often as it is listed here.
-                   Their word indices refer to the source
+    required_phrases: phrases that the output must contain, each as often as it is listed here
     excluded:      tokens that the output must not contain after its prefix; None if there are none
     """
 

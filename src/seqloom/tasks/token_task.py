@@ -34,12 +34,12 @@ class TokenTask:
                       is not an image
     frame_scale:      normalises the numbers of frames; None if the source is not a sequence of
                       vectors
-    tag_side:         where the model reads the tag at the start of a source text. "source": the tag
-                      stays in the source. "target": it becomes the first target token
-    metrics:          the metrics of the recipe, without SARI, which also needs the sources. The
-                      first metric is also computed separately for different source lengths. Empty
-                      if recipes cannot select the metrics of this task
-    scores_sources:   True if a score also compares outputs with their sources
+    tag_side:         where the model reads a tag, such as <2de>, at the start of a source text.
+                      "source": the tag stays in the source. "target": the tag becomes the first
+                      target token
+    metrics:          the metrics that the recipe selects, without SARI. Empty if a recipe cannot
+                      select metrics for this task
+    scores_sources:   True if a score, such as SARI, also compares outputs with their sources
     """
 
     source_tokenizer: Tokenizer | None = None
@@ -63,8 +63,8 @@ class TokenTask:
         """Score outputs against the references of their examples. Return an empty list if the task
         has no references.
 
-        All texts are compared in the Unicode form of the target tokenizer. If this changes a text,
-        the signatures of the scores name the form.
+        All texts are first converted to the Unicode form of the target tokenizer. If this changes
+        a text, the signature of each score contains the name of the form.
         """
         texts = self.scored_texts(outputs, examples)
         return texts.sign_scores(self.compute_scores(texts.outputs, texts.examples))

@@ -30,10 +30,10 @@ def check_score(score: Callable[..., Any], width: int = 8, heads: int = 2, **set
 
     - the scores have the shape (B, H, T, S)
     - the score of a query and a key depends on no other query, key or row of the batch. Otherwise
-      padding would change outputs, and decoding would differ from training. This is not checked if
-      `is_positional` is True
+      padding would change outputs, and decoding would differ from training. Scores that depend on
+      positions (`is_positional` is True) are not checked for this
     - scores and gradients are finite, also for vectors of zeros
-    - if `is_product` is True, the score is q · prepared k / divisor
+    - if `is_product` is True, the score is q · `prepare(k)` / `divisor`
 
     width:    width of the queries and keys of one head
     settings: settings of the score in a recipe
@@ -101,7 +101,7 @@ def check_decoder(
     - `start` and `step` return the same logits as `forward`
     - logits do not depend on later tokens
     - padding of the source does not change logits
-    - after `State.keep_sources` and `State.select`, the selected rows still get the same logits
+    - rows that are selected with `State.keep_sources` and `State.select` still get the same logits
 
     encoder_width: width of the encoder's states
     has_source:    False for a decoder of language models, which have no encoder

@@ -1,4 +1,4 @@
-"""Creates the section of an extension from its settings, as if they were written in a recipe."""
+"""Creates the recipe section of an extension from settings that a test gives as arguments."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

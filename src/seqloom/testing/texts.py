@@ -33,7 +33,7 @@ def check_metric(
     """Check a metric.
 
     - it returns a finite number or a `Score`, also if an output is empty
-    - the order of the sentences does not change it
+    - the order of the sentences does not change the result
     """
     section = section_of(MetricExtensionConfig, metric, {})
     value = extension_score(section, hypotheses, references).value
@@ -68,7 +68,7 @@ def check_tokenizer(
 
     - decode(encode(text)) is the text, if `is_exact` and no token is UNKNOWN
     - tags are single tokens
-    - each token has one label (`pieces`) and one word (`word_of`)
+    - for each token, `pieces` returns one string and `word_of` returns one word index
     - a saved tokenizer that is loaded again has the same ids
 
     is_exact: False for a tokenizer that does not restore every text. Default: True
@@ -100,11 +100,11 @@ def check_rule(
 ) -> None:
     """Check a decoding rule, which implements `seqloom.decoding.Rule`.
 
-    - it returns True for forbidden tokens, in the shape (R, V) or (V,)
-    - what it forbids in a row does not depend on the other rows
-    - it does not change `generated`
+    - it returns a mask of forbidden tokens: (R, V) for R hypotheses, or (V,) for all of them
+    - what it forbids in a hypothesis does not depend on the other hypotheses
+    - it does not change its argument `generated`, the tokens of the hypotheses
 
-    texts:    texts whose prefixes are the hypotheses. The tokens are their characters
+    texts:    the hypotheses are prefixes of these texts. Each character is a token
     settings: settings of the rule in a recipe
     """
     section = section_of(RuleExtensionConfig, rule, settings)

@@ -1,6 +1,7 @@
 """Tokenizers: convert text to token ids and back. This package never imports torch.
 
-Each name below is imported from its module on first use, because sentencepiece is slow to load.
+The names of this package are imported from its modules on first use, because sentencepiece is slow
+to load.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -29,16 +29,18 @@ number of texts, so that no two segments have the same random samples."""
 class PreparedSegment:
     """A segment of a text, ready for the model.
 
+    A tag selects the target language, for example <2de>. The model reads it as the first source
+    word or as the first target token. A protected span, such as a URL, is copied to the output.
+
     before:       the white space before the segment
     source:       the segment, as it is written in the text
-    start:        index in `PreparedText.text` of the first character of `source` that the model
-                  reads
-    written_tag:  the tag at the start of `source`, with white space; or ""
-    tag:          the tag that the model reads in front of the segment, with white space; or ""
-    hidden_words: number of words in `tag` that the model reads as source words, but that are not
-                  written in `source`
-    unread:       number of characters at the start of `source` that the model does not read as
-                  source: those of a tag that becomes a target token
+    start:        index in `PreparedText.text` of the first source character that the model reads
+    written_tag:  the tag at the start of `source`, with the white space after it; or ""
+    tag:          the tag that the model reads, with the white space after it; or ""
+    hidden_words: number of source words that the model reads, but that are not in `source`: the
+                  words of an added tag
+    unread:       number of characters at the start of `source` that are not source words for the
+                  model: those of a tag that becomes a target token
     protected:    `source` without the tag, divided at its protected spans
     input:        the input of the model; None if there is nothing to translate
     unknown:      characters or words that the vocabulary does not contain
@@ -69,7 +71,7 @@ class PreparedSegment:
 class PreparedText:
     """The segments of a text.
 
-    text:         the text, without a tag that becomes a target token
+    text:         the text. If its tag becomes a target token, the text is without the tag.
     after:        the white space after the last segment
     added_tag:    tag that was added in front of the whole text; or ""
     keeps_spaces: True if the output keeps the white space at both ends of the text
@@ -93,13 +95,14 @@ class Preparation:
     task:         tokenises the segments
     max_tokens:   maximum number of source tokens of a segment, including END
     split:        True if texts are split
-    pass_through: True if protected spans are copied to the output
+    pass_through: True if protected spans, such as URLs, are copied to the output
     tag:          target language tag that is put in front of each segment. If it is None, the tags
                   at the start of a text are repeated in front of each of its segments.
     prefixes:     one prefix per text, or None. A text with a prefix is not split, and its spans are
                   not protected.
     use_prefix:   True if the outputs must start with the prefixes
-    first:        number of texts that precede these texts in a longer list
+    first:        index of the first text, if the texts are part of a longer list. It is used to
+                  select random samples.
     glossary:     phrases that outputs must contain; None for no glossary
     """
 
@@ -114,7 +117,10 @@ class Preparation:
     glossary: Glossary | None = None
 
     def prepare(self, texts: Sequence[str | SegmentedText]) -> tuple[PreparedText, ...]:
-        """Prepare texts. A `SegmentedText` keeps its segments; only too long ones are split."""
+        """Split texts into segments and tokenise them.
+
+        A `SegmentedText` already has segments. They are split only if they are too long.
+        """
         if self.prefixes is not None and len(self.prefixes) != len(texts):
             raise DataError(
                 f"got {len(texts):,} texts and {len(self.prefixes):,} prefixes. Give one prefix per "
@@ -202,7 +208,8 @@ class Preparation:
     def _divide(self, text: str) -> tuple[str, str, str]:
         """Divide a text into leading white space, its tags, and the rest.
 
-        If `tag` is given, it takes the place of the tags, and the rest is the whole text.
+        If `self.tag` is given, it is returned instead of the tags in the text. Then the white space
+        is "", and the rest is the whole text.
         """
         if self.tag is not None:
             return "", f"{self.tag} ", text
@@ -240,9 +247,9 @@ def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
 
 
 def _length_before_normalisation(text: str, name: str, tags: Tags) -> int:
-    """Return the length of the tag `name` at the start of `text`, before normalisation.
+    """Return the number of characters of the tag `name` at the start of `text`.
 
-    It can differ from len(name), which is the length after Unicode normalisation.
+    It can differ from len(name), because `name` is the tag after Unicode normalisation.
     """
     return next(end for end in range(1, len(text) + 1) if tags.first(text[:end])[0] == name)
 

@@ -1,4 +1,7 @@
-"""Chooses where protected spans are inserted into the output of a model."""
+"""Inserts protected spans into the output of a model.
+
+Protected spans are parts of the source that the model cannot translate, such as URLs and emoji.
+"""
 
 from collections.abc import Sequence
 
@@ -10,17 +13,18 @@ from seqloom.text.protected_spans import ProtectedText, insert_spans, insertion
 def insert_missing_spans(
     protected: ProtectedText, output: Prediction, tag_words: int
 ) -> tuple[str, list[int]]:
-    """Insert inner spans, which the model has not read, into the output of the model.
+    """Insert the inner spans of a source into the output of the model.
 
-    The inner spans of a text are the protected spans that are neither at its start nor at its end.
+    Inner spans are protected parts of the source, such as URLs, that are neither at its start nor
+    at its end. The model has read the source without them.
 
-    A span is inserted after the output words that are aligned with the source word before it, or
-    before those that are aligned with the source word after it. For a span that is attached to the
-    word after it, such as an opening tag, the word after it is tried first. If neither word is
-    aligned, the position is proportional: a span in the middle of the source is inserted in the
-    middle of the output.
+    A span is inserted after the output words that are aligned with the source word before it. If
+    there are none, it is inserted before those that are aligned with the source word after it. For
+    a span that is attached to the word after it, such as <b>, this word is tried first. If neither
+    word is aligned, the position is proportional: a span in the middle of the source is inserted in
+    the middle of the output.
 
-    Returns the new text, and for each word of the output its index in the new text.
+    Returns the new text, and the index of the first character of each output word in the new text.
 
     tag_words: number of words that the model has read before the text. `output.alignment` counts
                them.

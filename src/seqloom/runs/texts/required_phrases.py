@@ -85,7 +85,7 @@ def _round_trip(phrase: str, tokenizer: Tokenizer) -> str:
 
 
 def required_counts(one: ModelInput) -> Counter[str]:
-    """Return how often the output for an input must contain each phrase."""
+    """Return each required phrase of an input, and how often the output must contain it."""
     return Counter(phrase.text for phrase in one.required_phrases)
 
 
@@ -115,7 +115,8 @@ class PhraseForcer:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each input, with its required phrases.
 
-        If a phrase cannot be forced, the best attempt is returned. The caller checks the texts.
+        If a phrase cannot be forced, returns the last attempt. The caller checks whether the texts
+        contain all phrases.
 
         hypotheses: results of the search without constraints
         limits:     maximum number of output tokens of each input, END included
@@ -138,9 +139,10 @@ class PhraseForcer:
     def _constrain(
         self, one: ModelInput, found: Sequence[Hypothesis], limit: int
     ) -> ModelInput | None:
-        """Return the input with a longer prefix or more excluded tokens; None if nothing changes.
+        """Return the input with a longer prefix or more excluded tokens, to correct the output.
 
-        Of all corrections of the first wrong hypothesis, the one at the earliest position is used.
+        Only the first wrong hypothesis is corrected, at its earliest wrong position. Returns None
+        if no hypothesis can be corrected.
         """
         for hypothesis in found:
             corrections = [
@@ -155,11 +157,11 @@ class PhraseForcer:
         return self.tokenizer.decode(tokens[one.hidden_prefix :])
 
     def _excess(self, one: ModelInput, tokens: tuple[int, ...]) -> list[tuple[int, ModelInput]]:
-        """Return a correction that removes the first surplus occurrence of a phrase.
+        """Return a correction if the output contains a phrase more often than required.
 
-        An occurrence is surplus if the output already contains the phrase as often as required. A
-        correction is a position and the input that changes the output at this position. The list
-        is empty if there is no surplus occurrence or if it cannot be avoided.
+        A correction is a pair: a position in the output, and a new input that changes the output
+        there. The returned list contains one correction, for the first surplus occurrence. It is
+        empty if there is no surplus occurrence, or if the search cannot avoid it.
         """
         remaining = required_counts(one)
         ends = [len(self._decode(one, tokens[:count])) for count in range(len(tokens) + 1)]
@@ -182,7 +184,11 @@ class PhraseForcer:
     def _missing(
         self, one: ModelInput, tokens: tuple[int, ...], limit: int
     ) -> list[tuple[int, ModelInput]]:
-        """Return a correction for each missing phrase. It inserts the phrase where it fits best."""
+        """Return (position, new input) for each phrase that the output lacks.
+
+        The new input makes the output contain the phrase at this position, where it fits best.
+        Phrases that no input can add are left out.
+        """
         required = required_counts(one)
         missing = required - count_phrases(self._decode(one, tokens), required)
         if not missing:
@@ -212,10 +218,12 @@ class PhraseForcer:
         attention: Tensor | None,
         candidates: Sequence[tuple[int, ModelInput]],
     ) -> list[float]:
-        """Return a number for each possible position of a phrase; the largest one is the best.
+        """Return a number for each position where a phrase can be inserted. Larger is better.
 
-        With attention (T, S), this is the weight of the source phrase for the word at the position.
-        Without attention, it is the log-probability of the completed output.
+        With attention (T, S), the number is the attention weight of the source phrase for the word
+        at this position. Without attention, it is the log-probability of the completed output.
+
+        candidates: pairs of a position and the input with the phrase at this position
         """
         if attention is None:
             completions = self.complete([candidate for _, candidate in candidates])
@@ -234,10 +242,11 @@ class PhraseForcer:
         return [max(weights[at : end_of[at]], default=0.0) for at, _ in candidates]
 
     def _excluded_after(self, one: ModelInput, phrase: str) -> ExcludedTokens:
-        """Return the tokens to exclude when the prefix of the output ends with a phrase.
+        """Return the tokens that must not follow when the forced prefix ends with a phrase.
 
-        These are the sequences that are excluded already, the longer required phrases that start
-        with this phrase, and, directly after the prefix, tokens that continue its last word.
+        - the sequences that the input excludes already
+        - longer required phrases that start with this phrase
+        - directly after the prefix: tokens that continue the last word of the phrase
         """
         sequences = () if one.excluded is None else one.excluded.sequences
         longer = [
@@ -249,7 +258,7 @@ class PhraseForcer:
         return ExcludedTokens(tuple(dict.fromkeys((*sequences, *longer))), continuing)
 
     def _word_starts(self, one: ModelInput, tokens: Sequence[int]) -> list[int]:
-        """Return the positions where a word starts, and the end of the output."""
+        """Return the token positions where a word starts, followed by the number of tokens."""
         hidden = one.hidden_prefix
         words = self.tokenizer.word_of(tokens[hidden:])
         starts = [
@@ -272,7 +281,7 @@ class PhraseForcer:
         return tuple(twice[len(tokens) : len(twice) - len(tokens)])
 
     def _length(self, phrase: str) -> int:
-        """Return the number of tokens of a phrase inside an output."""
+        """Return the number of tokens that a phrase adds to an output, with the space before it."""
         return len(self._separator(phrase)) + len(self.tokenizer.encode(phrase))
 
 

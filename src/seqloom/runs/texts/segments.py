@@ -2,7 +2,8 @@
 
 `Run.predict` and the HTTP server both use this module and `preparation.py`, so they return the same text.
 
-The model runs twice at most: on all segments, and on those whose output lacks a protected span:
+The model first translates all segments. Protected spans, such as URLs, must be copied to the
+output. A segment whose output lacks one of its spans is translated again without the spans:
 
     prepared = PreparedTexts(task, Preparation(…).prepare(texts))
     outputs = search(prepared.search_inputs)
@@ -69,7 +70,7 @@ class PreparedTexts:
 
     @property
     def to_translate(self) -> list[PreparedSegment]:
-        """The segments of all texts, in order, without those that the model does not translate."""
+        """The segments that the model translates, of all texts in order."""
         return [each for text in self.texts for each in text.segments if each.input is not None]
 
     @property
@@ -90,9 +91,9 @@ class PreparedTexts:
         ]
 
     def repeat(self, outputs: Outputs) -> SearchInputs:
-        """Return inputs without protected spans for the segments to translate again.
+        """Return the inputs for the segments to translate again, without their protected spans.
 
-        These are the segments with an output that lacks one of their protected spans.
+        A segment is translated again if one of its outputs lacks a protected span, such as a URL.
 
         outputs: the outputs of `search_inputs`
         """
@@ -159,9 +160,9 @@ class PreparedTexts:
         ]
 
     def best_outputs(self, outputs: Sequence[SegmentOutputs]) -> list[SegmentedText]:
-        """Return the texts to translate next, if these outputs are in a pivot language.
+        """Return the best output of each text, divided into the same segments as its source.
 
-        The best output of each segment becomes a segment of such a text.
+        If the outputs are in a pivot language, these texts are the sources of the next translation.
 
         outputs: the result of `segment_outputs`
         """
@@ -178,9 +179,9 @@ class PreparedTexts:
 
 
 def repeat_options(options: PredictionOptions) -> PredictionOptions:
-    """Return the options for the segments that are translated again.
+    """Return the options for segments that are translated a second time, without protected spans.
 
-    They need attention, because the alignment decides where protected spans are inserted.
+    These options request attention weights. They show where to insert the spans into the output.
     """
     return replace(options, attention=True, probabilities="tokens")
 
@@ -212,9 +213,10 @@ def _copy(segment: PreparedSegment, task: TokenTask) -> Prediction:
 def _complete(
     task: TokenTask, segment: PreparedSegment, output: Prediction, repeated: Prediction | None
 ) -> Prediction:
-    """Return the output of a segment with its protected spans, and add warnings to it.
+    """Add the protected spans of a segment, such as URLs, and warnings to its output.
 
-    repeated: the output for the segment without its inner spans; None if it is not needed
+    repeated: output for the segment without the spans inside it. It is used if `output` lacks one
+              of these spans. None if no output of the segment lacks one.
     """
     protected = segment.protected
     warnings = list(output.warnings)
@@ -297,13 +299,13 @@ def _map_to_segment(
 ) -> Prediction:
     """Change the word indices of an output, so that they also count the words of protected spans.
 
-    The indices of the model do not count them, because it read and generated texts without some of
-    the protected spans.
+    The model read and generated text without some of the protected spans. So its word indices do
+    not count them.
 
     text:      the output with its protected spans
-    positions: for each character that the model has read, its index in the core
+    positions: for each character that the model has read, its index in `segment.protected.core`
     targets:   for each word that the model has generated, the index of its first character in
-               `text` without `leading`
+               `text` without the protected spans at its start
     """
     protected = segment.protected
     visible_tag = "" if segment.unread else segment.written_tag

@@ -1,4 +1,4 @@
-"""Messages about texts with unknown characters, for routes that do not split texts."""
+"""Messages about characters and words of source texts that the vocabulary does not contain."""
 
 from collections.abc import Sequence
 

@@ -18,8 +18,8 @@ PROJECT = "seqloom"
 class Tracker(Protocol):
     """An experiment tracker.
 
-    It receives the recipe when the tracker is created, and the numbers of each training step and
-    evaluation through `write`.
+    The constructor receives the recipe. `write` receives the numbers of one training step or
+    evaluation.
     """
 
     def write(self, scalars: Scalars) -> None: ...
@@ -28,7 +28,7 @@ class Tracker(Protocol):
 
 
 def open_tracker(name: TrackerName, run: Path, folder: Path) -> Tracker:
-    """Return a tracker that contains the recipe of a run and can receive its numbers.
+    """Create an experiment tracker for a run, and write the recipe of the run to it.
 
     run:    the run folder
     folder: folder that the tracker writes to. MLflow does not use it if MLFLOW_TRACKING_URI is set.

@@ -136,7 +136,7 @@ async def _read_form(service: Service, form: FormData) -> UploadedDocument:
 
 
 async def _translate(service: Service, uploaded: UploadedDocument) -> bytes:
-    """Return the translated document. Its texts are split and translated like other texts."""
+    """Return the translated document. Its texts are split into segments and translated."""
     direction = choose_direction(service, None, uploaded.source, uploaded.target)
     run, texts = direction.loaded.token_run, uploaded.document.sources
     decoding = choose_decoding(run, None, 1)

@@ -1,7 +1,8 @@
 """Routes that show how an output was computed: attention, search, alternatives, explanations.
 
-Each request is about one text. The thread of the run's batcher processes it between the batches of
-other requests. A request that only continues an output shares a batch with other requests.
+Each request is about one text. Each run has one thread that runs its model. This thread processes
+one of these requests at a time, between the batches of other requests. Only requests to continue an
+output can share a batch with other requests.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,9 +94,9 @@ class InspectionContext:
         return SearchInspection.of(self.run, self.text, self.decoding(n_best))
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Call a function in the thread of the run's batcher and return its result.
+        """Call a function in the thread that runs the model of the run, and return its result.
 
-        If too many requests are running, waits until `AdmissionControl` admits this request.
+        If too many requests are running, waits until others have ended.
         """
         async with self._service.admission.admit():
             result: T = await self.loaded.batcher.call(function)
@@ -103,9 +104,9 @@ class InspectionContext:
 
 
 def _choose_run(service: Service, request: InspectionRequest) -> tuple[LoadedRun, str | None]:
-    """Return (run, tag). The tag, which may be None, must be added to the text.
+    """Return the run and the target language tag of a request.
 
-    The tag tells a multilingual run which target language to translate to.
+    The tag, such as <2de>, must be added to the text. It is None if the run needs no tag.
     """
     loaded = service.catalogue.choose(TEXT_KINDS, request.run) if request.run else None
     if loaded is None or loaded.kind == "translation":

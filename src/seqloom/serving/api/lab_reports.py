@@ -1,7 +1,8 @@
 """GET /api/lab: reports of `seqloom lab`.
 
-They come from the lab folders next to the loaded run folders. Claims without a report there have the
-published report that is part of seqloom.
+`seqloom lab` tests claims about models in experiments and writes one report per claim. The server
+reads the reports in the lab folders next to the loaded run folders. For a claim without a report
+there, it returns the published report that is part of seqloom.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ router = APIRouter(prefix="/api", dependencies=WITH_KEY, responses=ERROR_RESPONS
 
 
 class LabReport(NamedTuple):
-    """A report and its summary. `content` is the content of report.json."""
+    """A report of `seqloom lab`: its summary, and the content of its file report.json."""
 
     summary: ReportSummary
     content: dict[str, Any]
@@ -37,7 +38,7 @@ class LabReport(NamedTuple):
 
 @router.get("/lab")
 async def get_reports(service: ServiceDependency) -> ReportsResponse:
-    """List the reports with their verdicts."""
+    """List the reports of `seqloom lab`: each claim and whether it was confirmed."""
     reports = await asyncio.to_thread(find_reports, _run_folders(service))
     return ReportsResponse(reports=[report.summary for report in reports.values()])
 
@@ -47,7 +48,7 @@ async def get_report(
     claim: Annotated[str, fastapi.Path(description="Name of the claim.", examples=["scale"])],
     service: ServiceDependency,
 ) -> ReportResponse:
-    """Return one report with its tables and charts."""
+    """Return the report of `seqloom lab` about one claim, with its tables and charts."""
     # The name is compared with those of the existing reports and never used as a path.
     reports = await asyncio.to_thread(find_reports, _run_folders(service))
     if claim not in reports:
@@ -64,9 +65,10 @@ def _run_folders(service: Service) -> list[Path]:
 
 
 def find_reports(run_folders: Sequence[Path]) -> dict[str, LabReport]:
-    """Return one report for each claim that has a report, by the name of the claim, sorted.
+    """Return a dictionary from the name of a claim to its report, sorted by name.
 
-    If a claim has several reports, this is the first one that `_report_paths` yields.
+    Reports in the lab folders next to the run folders replace the published reports. If such a
+    folder has several reports of a claim, the one of the largest experiment is returned.
     """
     reports: dict[str, LabReport] = {}
     for path in _report_paths(run_folders):
@@ -79,7 +81,10 @@ def find_reports(run_folders: Sequence[Path]) -> dict[str, LabReport]:
 
 @cache
 def published_reports() -> dict[str, LabReport]:
-    """Return the published reports, which `python -m bench.lab` writes, by the name of the claim."""
+    """Return the reports that are part of seqloom, as a dictionary from claim to report.
+
+    `python -m bench.lab` writes them.
+    """
     text = (files("seqloom.serving") / "published_reports.json").read_text(encoding="utf-8")
     summaries = ((_summarise(content, published=True), content) for content in json.loads(text))
     return {
@@ -92,8 +97,9 @@ def published_reports() -> dict[str, LabReport]:
 def _report_paths(run_folders: Sequence[Path]) -> Iterator[Path]:
     """Yield the paths of the reports in the lab folders next to the run folders.
 
-    Example: runs/lab/small/bottleneck/report.json for the run folder runs/demo. In each lab folder,
-    the reports of the largest experiment size come first.
+    Example: for the run folder runs/demo, a report is runs/lab/small/bottleneck/report.json. Here,
+    "small" is the size of the experiment and "bottleneck" is the claim. In each lab folder, reports
+    of larger experiments come first.
     """
     for parent in dict.fromkeys(folder.resolve().parent for folder in run_folders):
         for size in SIZES:

@@ -118,7 +118,10 @@ async def post_translate(
     if request.format not in FORMATS:
         raise bad_request(f"format: '{request.format}' is unknown; use text or html")
     if request.alternatives > service.limits.alternatives:
-        raise bad_request(f"alternatives: the limit is {service.limits.alternatives}")
+        raise bad_request(
+            f"alternatives: {request.alternatives} is too large; the limit is "
+            f"{service.limits.alternatives}"
+        )
     texts = [request.q] if isinstance(request.q, str) else request.q
     if not any(text.strip() for text in texts):
         raise bad_request("q: contains only white space; send some text")

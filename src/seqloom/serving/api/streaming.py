@@ -188,7 +188,7 @@ class OutputStream:
 
         Closing the iterator cancels the search.
 
-        before: the text of the previous outputs, which the text in the events starts with
+        before: text of the previous outputs. The text in each event starts with it.
         """
         tokenizer = self.loaded.token_run.task.target_tokenizer
         tokens: list[int] = list(prepared.prefix)

@@ -162,11 +162,12 @@ def choose_direction(
 def _matching_pair(
     loaded: LoadedRun, source: str | None, target: str | None
 ) -> LanguagePair | None:
-    """Return the first language pair of the run that has the requested source and target.
+    """Return the first language pair of the run with the requested source and target language.
 
-    Raises a 422 error if the run has known pairs, but none of them matches. If the pairs of the run
-    are unknown, returns None. However, if the run also has no tags and the request names a
-    language, raises a 422 error, because the run may not translate this language.
+    Raises a 422 error if none of the run's pairs matches.
+
+    If the pairs of the run are unknown, returns None. However, if the run has no language tags and
+    the request names a language, raises a 422 error: the run may not translate this language.
     """
     if loaded.token_run.languages.tags and not loaded.pairs:
         return None
@@ -217,7 +218,7 @@ async def search_segments(
     decoding: DecodingConfig,
     options: PredictionOptions,
 ) -> list[SegmentOutputs]:
-    """Return the outputs of the segments of each text."""
+    """Translate all segments. Returns, for each text, the outputs of its segments."""
     first = prepared.search_inputs
     outputs = await loaded.search(
         first.inputs, decoding, options, sample_indices=first.sample_indices
@@ -233,9 +234,9 @@ async def repeat_segments(
     decoding: DecodingConfig,
     options: PredictionOptions,
 ) -> Outputs:
-    """Translate the segments again whose outputs lack a protected span.
+    """Translate a segment again if one of its outputs lacks a protected span, such as a URL.
 
-    The protected spans are removed from these segments first.
+    The protected spans are removed from the segment first.
     """
     second = prepared.repeat(outputs)
     return await loaded.search(

@@ -28,7 +28,7 @@ _HOST_HEADER = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?")
 def check_access(scope: Scope, options: HttpOptions) -> None:
     """Raise a 421 error for an unknown host name, and a 403 error for an unknown origin.
 
-    Requests with a method in READING_METHODS may come from any origin.
+    Requests that only read (GET, HEAD and OPTIONS) may come from any origin.
     """
     headers = Headers(scope=scope)
     for host in headers.getlist("host"):

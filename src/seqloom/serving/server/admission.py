@@ -132,7 +132,7 @@ class AdmissionControl:
 
 
 class Slot:
-    """A slot of `AdmissionControl`.
+    """The place of a running or waiting request. The number of slots is limited.
 
     The constructor takes the slot and `release` frees it. A second call of `release` has no effect.
     """
@@ -149,11 +149,11 @@ class Slot:
 
 
 class OverloadedError(Exception):
-    """All slots of `AdmissionControl` are taken."""
+    """The maximum numbers of running and waiting requests are reached."""
 
 
 def overloaded_error(limits: Limits) -> ApiError:
-    """Return the error for requests that get no slot.
+    """Return the error for requests that are rejected because too many are running and waiting.
 
     The message is the same for all requests. So the server builds the response once and reuses it.
     """

@@ -45,8 +45,8 @@ class LoadedRun:
     """A run and the batcher that processes its jobs.
 
     pairs:  language pairs that the run translates; empty if they are unknown
-    engine: name of the engine for requests that need only the text of the outputs, for example no
-            attention weights
+    engine: name of the inference engine, such as "torch", for requests that need only the text of
+            the outputs
     """
 
     name: str
@@ -96,7 +96,7 @@ class LoadedRun:
         """Search for the outputs of each input. Inputs of several requests can share a batch.
 
         sample_indices: one number per input, which selects its random samples. Default: 0, 1, …
-        torch_only:     True if only torch may serve the request, whatever engine the run has
+        torch_only:     True to use the engine torch, even if the run has a faster one
         """
         if not inputs:
             return []
@@ -138,10 +138,11 @@ class Catalogue:
         raise ApiError(404, "no-such-run", f"there is no run '{name}'; available runs: {names}")
 
     def choose(self, kinds: Sequence[TaskKind], name: str | None) -> LoadedRun:
-        """Return the run with this name. If the name is None, return the only run of these kinds.
+        """Return the run with this name. If the name is None, return the only suitable run.
 
-        If a name is given, raises ApiError if there is no such run, or if its kind is not among
-        `kinds`. If the name is None, raises ApiError unless exactly one run has one of the kinds.
+        A run is suitable if the kind of its task is in `kinds`. Raises ApiError if the named run
+        does not exist or is not suitable. Without a name, raises ApiError unless exactly one run is
+        suitable.
         """
         if name is not None:
             loaded = self.get(name)
@@ -159,7 +160,9 @@ class Catalogue:
             raise ApiError(404, "no-such-run", f"no run {required}; available runs: {available}")
         if len(candidates) > 1:
             names = ", ".join(loaded.name for loaded in candidates)
-            raise ApiError(422, "invalid", f"run: several runs can do this; choose one of {names}")
+            raise ApiError(
+                422, "invalid", f"run: several runs support this request; choose one of {names}"
+            )
         return candidates[0]
 
     def of_kinds(self, kinds: Sequence[TaskKind]) -> list[LoadedRun]:
@@ -225,10 +228,10 @@ def _unique_names(folders: Sequence[Path]) -> list[str]:
 
 
 def _prepare_engine(run: Run | Forecaster) -> str:
-    """Load the engine for translation requests that need only the text of the outputs.
+    """Load the engine of a translation run, so that the first request does not wait for it.
 
-    So the first such request does not have to wait for the engine. For runs of other tasks, nothing
-    is loaded. Returns the name of the engine, which is "torch" for runs of other tasks.
+    This is the engine for requests that need only the text of the outputs. Returns its name. If the
+    run is not for translation, returns "torch" and loads nothing.
     """
     if isinstance(run, Forecaster):
         return "torch"

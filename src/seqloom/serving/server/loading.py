@@ -44,7 +44,7 @@ def select_gpu(index: int) -> None:
 class LoadedApp:
     """The loaded application, to which the `StartupApp` forwards requests.
 
-    model_routes: the routes that need admission, by path
+    model_routes: the routes that run a model, by path
     """
 
     service: Service

@@ -57,7 +57,7 @@ class RequestMiddleware:
     observe:      called after every request; status 499 means that the client disconnected
     admission:    decides which requests are rejected. The middleware rejects them before the
                   application parses them. This leaves more time for the admitted requests.
-    model_routes: the routes that need admission, by path
+    model_routes: the routes that run a model, by path. Only they need admission
     options:      accepted host names and origins, and the origins whose pages may show the page of
                   this server in a frame
     """

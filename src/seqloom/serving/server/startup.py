@@ -24,7 +24,7 @@ class StartupApp:
 
     After the call of `set_app`, it forwards all requests to the loaded application.
 
-    model_routes: the routes that need admission, by path. Empty before the call of `set_app`.
+    model_routes: the routes that run a model, by path. Empty before the call of `set_app`.
     """
 
     def __init__(self) -> None:

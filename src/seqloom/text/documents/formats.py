@@ -28,8 +28,8 @@ BYTE_ORDER_MARK = "\ufeff"
 class Document:
     """A document, divided into texts to translate and everything else.
 
-    newline: "\\r\\n" if all lines of the document end with it. Otherwise "\\n"; then `parts`
-             contain the original line endings.
+    newline: "\\r\\n" if all lines of the document end with it, otherwise "\\n". `fill` writes it
+             for each "\\n" in `parts`.
     """
 
     parts: tuple[Part, ...]
@@ -46,7 +46,10 @@ class Document:
 
 
 def document_format(name: str, chosen: str | None = None) -> DocumentFormat:
-    """Return the chosen format, or the format of a file with this name."""
+    """Return the chosen format. If none is chosen, derive the format from the file name.
+
+    Raises ConfigError if the format is unknown.
+    """
     for known in get_args(DocumentFormat):
         if known == chosen:
             return known
@@ -59,7 +62,10 @@ def document_format(name: str, chosen: str | None = None) -> DocumentFormat:
 
 
 def read_document(content: bytes, name: str, kind: DocumentFormat) -> Document:
-    """Divide a document into parts. Errors start with `name`, the name of the file."""
+    """Divide a document into texts to translate and everything else.
+
+    name: name of the file, for error messages
+    """
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,14 +1,15 @@
-"""Finds the served language that a client means by a language code."""
+"""Finds the language of the service that a client means by a code such as en-US."""
 
 from collections.abc import Iterable
 
 
 def match_language(code: str, served: Iterable[str]) -> str | None:
-    """Return the served code of a language, or None if it is not served or not unique.
+    """Return the code in `served` that means the same language as `code`.
 
-    The letter case and the separator do not matter. A code with a region matches the language
-    without it, and the reverse: en-US matches en, and pt matches pt-BR if no other Portuguese is
-    served.
+    Returns None if no code in `served` matches, or more than one.
+
+    Upper and lower case are equal, and so are "-" and "_". A code with a region matches the code
+    without it: en-US matches en, and pt matches pt-BR.
     """
     codes = sorted(set(served))
     if code in codes:

@@ -24,8 +24,9 @@ class DetectedLanguage(BaseModel):
 async def detect_languages(service: Service, texts: list[str]) -> list[list[DetectedLanguage]]:
     """Return the possible languages of each text, likeliest first.
 
-    Only source languages of the service are returned. Other labels of the labelling run are left
-    out.
+    A run that labels texts with their language detects them. Only source languages of the service
+    are returned. Without such a run, returns the only source language with confidence 0. Raises a
+    400 error if there is not exactly one.
     """
     detector = _find_detector(service)
     if detector is None:
@@ -45,8 +46,7 @@ async def detect_languages(service: Service, texts: list[str]) -> list[list[Dete
 async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
     """Return the language of the texts. Raises a 400 error if they are in different languages.
 
-    The language of each text is detected with some confidence. The returned confidence is the
-    lowest of these. Blank texts have no language.
+    The confidence of the result is the lowest confidence of all texts. Blank texts are ignored.
     """
     written = [text for text in texts if text.strip()]
     detected = [languages[0] for languages in await detect_languages(service, written)]

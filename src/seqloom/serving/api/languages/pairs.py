@@ -48,7 +48,7 @@ def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
 
     Returns an empty tuple if the task is not translation, or if the pair of one of the corpora is
     unknown. The pair of a corpus is known if one of these is true:
-    - It is bundled.
+    - It is bundled with seqloom.
     - It has a target language tag such as '<2de>', and its name ends in the same language ('en-de').
     - It has no tag, and its name consists of two language codes ('en-de').
     - The suffixes of its files are language codes (train.de, train.en).
@@ -107,7 +107,10 @@ def _primary_subtag(language: str) -> str:
 
 
 def _common_suffix(names: FileNames) -> str:
-    """Return the `_file_suffix` that all files have; "" if they have different suffixes."""
+    """Return the suffix that all files have, such as "de"; "" if their suffixes differ.
+
+    Suffixes of compressed files and .txt are ignored: data/train.de.gz has the suffix "de".
+    """
     suffixes = {_file_suffix(name) for name in list_file_names(names)}
     return suffixes.pop() if len(suffixes) == 1 else ""
 

@@ -45,9 +45,9 @@ class IncrementalText:
 
 
 class StopFilter:
-    """Ends a text before the first stop text.
+    """Ends a text before the first stop text. The client chooses the stop texts.
 
-    A part of the text that may be the beginning of a stop text is held back.
+    The end of the text is held back while it may be the beginning of a stop text.
 
     stopped: True if a stop text was found
     """
@@ -58,7 +58,10 @@ class StopFilter:
         self.stopped = False
 
     def feed(self, text: str) -> str:
-        """Append a text. Return the text that can be sent now, because no stop text contains it."""
+        """Append a text. Return the text that can be sent now.
+
+        This text cannot be the beginning of a stop text.
+        """
         certain = ""
         for character in text:
             if self.stopped:

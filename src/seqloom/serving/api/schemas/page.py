@@ -41,7 +41,7 @@ class TrainingEventsResponse(BaseModel):
 
 
 class ReportSummary(BaseModel):
-    """A report of `seqloom lab` in a few words."""
+    """Summary of a report of `seqloom lab`: the claim and its verdict."""
 
     claim: str = Field(description="Name of the claim.")
     size: str = Field(description="Size of the experiment: full, small or tiny.")
@@ -54,7 +54,7 @@ class ReportSummary(BaseModel):
 
 
 class ReportsResponse(BaseModel):
-    """All reports, one for each claim."""
+    """Summaries of the reports of `seqloom lab`, one for each claim."""
 
     reports: list[ReportSummary] = Field(description="The reports, sorted by claim.")
 

@@ -345,7 +345,7 @@ FORECAST_EXAMPLE: JsonDict = {
 
 
 class ForecastRequest(RunRequest):
-    """Windows of numbers to continue. Their size depends on the run: /api/forecast/example."""
+    """Windows of numbers to continue. /api/forecast/example returns one of the right size."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [FORECAST_EXAMPLE]})
 
@@ -412,7 +412,7 @@ class RunDescription(BaseModel):
 
 
 class RunsResponse(BaseModel):
-    """What the server offers."""
+    """The loaded runs, the request limits and the version of the server."""
 
     version: str = Field(description="Version of seqloom.")
     limits: Limits = Field(description="Request limits of the server.")

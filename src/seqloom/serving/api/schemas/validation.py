@@ -1,4 +1,4 @@
-"""Messages about invalid fields, in plain words instead of those of Pydantic."""
+"""Converts Pydantic's validation errors to messages in plain words."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,8 +54,8 @@ def invalid_fields(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def format_location(location: Sequence[Any]) -> str:
     """("texts", 0) -> texts[0]
 
-    Pydantic adds the names of the types that a value can have, for example "str" and
-    "list[str]". They are left out.
+    If a value can have several types, Pydantic adds the name of a type, such as "str". This name is
+    left out.
     """
     first, *rest = location
     return str(first) + "".join(
