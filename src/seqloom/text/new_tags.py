@@ -32,7 +32,7 @@ def token_id(tokenizer: Tokenizer, piece: str) -> int | None:
 def add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
     """Return a tokenizer with these tags at the end of its vocabulary.
 
-    The id of the first of them is the size of the old vocabulary.
+    The id of the first new tag is the size of the old vocabulary.
     """
     known = [tag for tag in tags if token_id(tokenizer, tag) is not None]
     if known:
@@ -62,10 +62,10 @@ def _extend_vocabulary(
 
 
 def _encode_piece(tag: str) -> bytes:
-    """Encode a piece as field 1 of sentencepiece's `ModelProto` message.
+    """Return the bytes that add a tag to a sentencepiece model if they are appended to the model.
 
-    A protobuf message can be extended by appending fields: repeated fields, such as the pieces, are
-    then concatenated. So no protobuf library is needed.
+    The model is a protobuf message, `ModelProto`. Its field 1 is the list of pieces. A list in a
+    protobuf message is extended by appending further elements to the message.
     """
     name = tag.encode("utf-8")
     # Fields of `SentencePiece`: 1 is the string, 2 the score (32-bit float), 3 the type.

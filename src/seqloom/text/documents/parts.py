@@ -46,7 +46,8 @@ def text_parts(
 def split_at(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
     """Split a text at the matches of a pattern.
 
-    Yields the matches and the texts between them, in order. The second value is True for a match.
+    Yields the matches and the texts between them, in order. Each is a pair: the string, and True if
+    the string is a match.
     """
     position = 0
     for match in pattern.finditer(text):
