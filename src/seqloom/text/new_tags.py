@@ -51,7 +51,9 @@ def add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
             model = tokenizer.model + b"".join(map(_encode_piece, new))
             return SubwordTokenizer(model, preprocessing)
         case _:
-            raise ConfigError("text.new_tags: this tokenizer has no tags; remove new_tags")
+            raise ConfigError(
+                "text.new_tags: tags cannot be added to this tokenizer; remove new_tags"
+            )
 
 
 def _extend_vocabulary(

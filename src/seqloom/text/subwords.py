@@ -87,8 +87,8 @@ class SubwordTokenizer:
         byte_names = [name for name in preprocessing.tags.names if _BYTE_NAME.fullmatch(name)]
         if byte_fallback and byte_names:
             raise ConfigError(
-                f"text.tags: {byte_names[0]!r} is the name of a byte if text.byte_fallback = true; "
-                "choose another name"
+                f"text.tags: {byte_names[0]!r} is the name of a byte with text.byte_fallback = true; "
+                "choose another name for this tag"
             )
         model = io.BytesIO()
         errors: list[BaseException] = []

@@ -52,9 +52,9 @@ class Summary:
     reason: why training ended: "done", "patience", "time" or "signal"
     signal: number of the signal that ended training; None if no signal ended it
     general_before: scores on the general dev set at the first evaluation, by name
-    general_best:   scores on the general dev set at `best_step`, by name
+    general_best:   scores on the general dev set at the step of the best dev score, by name
 
-    The general scores are empty if there is no general dev set.
+    The general dev set is a second dev set, for information only. Without it, both are empty.
     """
 
     folder: Path

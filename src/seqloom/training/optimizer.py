@@ -61,8 +61,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def restore_optimizer(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
 ) -> None:
-    """Load the state that `optimizer_tensors` returned. The state of frozen parameters is left
-    out."""
+    """Load the state that `optimizer_tensors` returned. Frozen parameters get no state."""
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue

@@ -23,7 +23,7 @@ def split_on_out_of_memory(
     """Run a step. After an out-of-memory error, halve the largest batches and try again.
 
     A step divides every loss by the number of targets in all batches, so splitting a batch does not
-    change the gradient. All ranks repeat the step with the same maximum size.
+    change the gradient. All ranks repeat the step with the same maximum batch size.
     """
     parts = [part for batch in batches for part in _split(batch, session.max_part_tokens)]
     while True:

@@ -116,7 +116,11 @@ def product_seconds(dtype: torch.dtype, size: int) -> float:
 
 
 def build_layout(batching: Batching, batch_tokens: int, corpus: Dataset) -> BatchLayout:
-    """Build the batch layout with this name."""
+    """Build a batch layout, which arranges examples in batches.
+
+    batching:     name of the layout, such as "padded" or "packed"
+    batch_tokens: maximum number of tokens in a batch
+    """
     match batching:
         case "padded":
             return PaddedLayout(batch_tokens)
