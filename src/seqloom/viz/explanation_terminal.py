@@ -66,11 +66,11 @@ def draw_explanation(
 
 
 def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
-    """Group consecutive values that have one number for each token, to print them as one table.
+    """Group the values of a decoder step. Each group is printed as one table.
 
-    A scalar that follows such a value, for example the scale of a dot product, belongs to the same
-    group. A group ends after a distribution: numbers that sum to one, such as attention weights.
-    Every other value forms a group of its own.
+    Consecutive vectors with one number per token form a group, including scalars between them, such
+    as the scale of a dot product. A group ends after a vector of probabilities, such as attention
+    weights. Every other value is a group of its own.
     """
     group: list[TracedValue] = []
     for part in parts:

@@ -209,7 +209,7 @@ def _matrices(head: AttentionNorms, ascii_only: bool) -> dict[str, Matrix]:
 
 
 def _step_norms(rows: Matrix) -> list[float]:
-    """Return the norm of the gradient at all keys together, for each decoder step.
+    """Return one norm for each decoder step: that of the gradient at all keys together.
 
     rows: (T, S) norm of the gradient at each key, for each decoder step
     """
@@ -279,8 +279,9 @@ def _label_steps(axes: Any, labels: Sequence[str]) -> None:
 def _attention_figure(path: Path, trace: LossGradientTrace, head: AttentionNorms) -> Any:
     """Draw the gradients of one attention head.
 
-    Two heat maps show ∂L/∂α and ∂L/∂e, with a row per output token and a column per source token.
-    Bars show the gradient norms at the context vector a, the query q and the keys k of each step.
+    Two heat maps show the gradients of the loss L at the weights α and the scores e, with a row per
+    output token and a column per source token. Bars show the gradient norms at the context vector,
+    the query and the keys of each step.
     """
     rows, columns = len(trace.output), len(trace.source)
     size = (max(1.0 * columns + 4.5, 9.0), max(0.36 * rows + 3.0, 4.5))

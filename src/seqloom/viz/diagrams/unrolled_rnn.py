@@ -23,7 +23,10 @@ _ROW_GAP = 30
 
 @dataclass(frozen=True)
 class _Chain:
-    """One recurrent layer over a text. `predictions` are empty for an encoder."""
+    """A recurrent layer that reads a text: its tokens, hidden states and predictions.
+
+    predictions: empty for an encoder
+    """
 
     name: str
     cell: str
