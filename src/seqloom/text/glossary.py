@@ -23,10 +23,10 @@ _WITHOUT_SPACES = re.compile(
 
 @dataclass(frozen=True)
 class RequiredPhrase:
-    """A target phrase that an output must contain, for one occurrence of a source phrase.
+    """A target phrase that an output must contain, because the source contains a source phrase.
 
-    first_word, last_word: indices of the first and the last word of the source phrase. Words are
-                           separated by white space.
+    text:                  the target phrase
+    first_word, last_word: indices of the first and the last word of the source phrase in the source
     """
 
     text: str

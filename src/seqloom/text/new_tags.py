@@ -18,7 +18,7 @@ USER_DEFINED = 4
 
 
 def token_id(tokenizer: Tokenizer, piece: str) -> int | None:
-    """Return the id of a tag or another token; None if the vocabulary does not have it."""
+    """Return the id of a token; None if the vocabulary does not contain the token."""
     match tokenizer:
         case VocabularyTokenizer():
             id_ = tokenizer.vocabulary.id(piece)

@@ -11,9 +11,9 @@ from seqloom.text.vocabulary_tokenizer import VocabularyTokenizer
 class PieceTokenizer(VocabularyTokenizer):
     """Base class of tokenizers outside seqloom. Subclasses implement `split_text`.
 
-    This class handles the vocabulary, tags, normalisation, lowercasing, saving and loading. The
-    parameters of a subclass' constructor, other than `vocabulary` and `preprocessing`, are its
-    settings.
+    This class handles the vocabulary, tags, normalisation, lowercasing, saving and loading. If the
+    constructor of a subclass has more parameters than `vocabulary` and `preprocessing`, these are
+    settings of the recipe.
 
     Decoding concatenates the pieces. If this does not restore the text, for example because the
     pieces leave out spaces, the subclass also implements `surfaces`, which returns the text that
@@ -39,5 +39,5 @@ class PieceTokenizer(VocabularyTokenizer):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that determines the token ids, including the code of the subclass."""
+        """SHA-256 of everything that determines token ids, including the code of the subclass."""
         return content_digest({**self._content(), "code": extension_version(type(self)).sha256})

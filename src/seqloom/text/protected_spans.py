@@ -55,9 +55,9 @@ _MASK = "\ufffc"  # object replacement character
 def find_spans(text: str, tokenizer: Tokenizer | None = None) -> list[Span]:
     """Return the protected spans of a text, in order. They do not overlap.
 
-    These are URLs, e-mail addresses, placeholders such as {name} and %s, tags such as <b>, sequences
-    of emoji, and runs of characters that the vocabulary of the tokenizer does not contain. If such a
-    character is a letter, the span is the whole word.
+    These are URLs, e-mail addresses, placeholders such as {name} and %s, tags such as <b>, emoji,
+    and characters that are not in the vocabulary of the tokenizer. If an unknown character is a
+    letter, the span is the whole word.
 
     tokenizer: the source tokenizer. If it is None, or if its tokens are words, unknown characters
                are not protected.
@@ -83,7 +83,7 @@ def _unknown_spans(text: str, tokenizer: Tokenizer) -> Iterable[Span]:
 
 
 def _whole_word(text: str, start: int, end: int) -> Span:
-    """Extend a span to the word that contains it, if the span is a letter or a mark."""
+    """If a span consists of letters and combining marks, extend the span to the whole word."""
     if not all(_is_letter_or_mark(character) for character in text[start:end]):
         return start, end
     while start > 0 and _is_word_character(text[start - 1]):
@@ -186,7 +186,7 @@ class ProtectedText:
 
     @property
     def masked_core(self) -> str:
-        """The core, with every character of its inner spans replaced by U+FFFC, except white space."""
+        """The core with U+FFFC in place of every character of an inner span, except white space."""
         text = list(self.core)
         for start, end in self.inner:
             text[start:end] = [" " if each.isspace() else _MASK for each in text[start:end]]

@@ -43,9 +43,9 @@ class SubwordTokenizer:
     """Splits text into pieces that are learned with byte-pair encoding or a unigram model (Kudo and
     Richardson 2018).
 
-    Every character of the training lines is a piece. A character that does not occur in the training
-    lines is UNKNOWN or, with byte fallback, is encoded as its UTF-8 bytes. For a text x without
-    UNKNOWN, decode(encode(x)) is the preprocessed x with these exceptions:
+    Every character of the training lines is a piece. Other characters are UNKNOWN or, with byte
+    fallback, are encoded as their UTF-8 bytes. For a text x without UNKNOWN, decode(encode(x)) is
+    the preprocessed x with these exceptions:
 
     - each run of white space becomes one space
     - white space at both ends is removed
@@ -87,8 +87,8 @@ class SubwordTokenizer:
         byte_names = [name for name in preprocessing.tags.names if _BYTE_NAME.fullmatch(name)]
         if byte_fallback and byte_names:
             raise ConfigError(
-                f"text.tags: {byte_names[0]!r} is the name of a byte with text.byte_fallback = true; "
-                "choose another name for this tag"
+                f"text.tags: {byte_names[0]!r} is the name of a byte with text.byte_fallback = "
+                "true; choose another name for this tag"
             )
         model = io.BytesIO()
         errors: list[BaseException] = []
@@ -183,7 +183,7 @@ class SubwordTokenizer:
     def _utf8_of_plain_texts(self, texts: Sequence[str]) -> list[bytes] | None:
         """Preprocess all texts at once and convert them to UTF-8. Faster than one text at a time.
 
-        Returns None if this is not possible, because the texts need more than Unicode normalisation.
+        Returns None if this is not possible, because a text needs more than Unicode normalisation.
         An example is a text with a tab or with two adjacent spaces.
         """
         if self.preprocessing.tags.names or self.preprocessing.lowercase:

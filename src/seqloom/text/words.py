@@ -54,8 +54,8 @@ class WordTokenizer(VocabularyTokenizer):
 def _reserved_pieces(preprocessing: Preprocessing) -> tuple[str, ...]:
     """Return the pieces that every vocabulary contains: the tags and the joiner.
 
-    The joiner marks that there is no space between a tag and its neighbour. Without tags, the result
-    is empty.
+    The joiner marks that there is no space between a tag and its neighbour. Without tags, the
+    result is empty.
     """
     names = preprocessing.tags.names
     return (*names, JOINER) if names else ()
@@ -98,8 +98,8 @@ def split_chunks(
 ) -> Iterator[str]:
     """Split a text at tags and white space into chunks, then split each chunk with `split`.
 
-    Yields the resulting pieces and the tags in the order of the text. If there is no space between a
-    tag and its neighbour, the joiner ￭ is yielded between them.
+    Yields the resulting pieces and the tags in the order of the text. If there is no space between
+    a tag and its neighbour, the joiner ￭ is yielded between them.
     """
     after_space = True
     after_tag = False
@@ -149,8 +149,8 @@ def unmarked(piece: str) -> str:
 def join_words(pieces: Iterable[str]) -> list[str]:
     """Return the text that each token adds to the decoded text.
 
-    The text of a token starts with a space. There is no space before the first token, and none where
-    the joiner ￭ connects two tokens. Joiners are removed.
+    The text of a token starts with a space. There is no space before the first token, and none
+    where the joiner ￭ connects two tokens. Joiners are removed.
     """
     surfaces = []
     space_before = False
@@ -171,8 +171,8 @@ class WhitespaceTokenizer(VocabularyTokenizer):
     The string "<unk>", which corpora such as WikiText contain, is UNKNOWN. If there is no space
     between a tag and its neighbour, the token ￭ is put between them.
 
-    For a text x of known tokens, decode(encode(x)) is the preprocessed x with these exceptions: each
-    run of white space becomes one space, and white space at both ends is removed.
+    For a text x of known tokens, decode(encode(x)) is the preprocessed x with these exceptions:
+    each run of white space becomes one space, and white space at both ends is removed.
     """
 
     kind: ClassVar[str] = "whitespace"

@@ -54,8 +54,8 @@ class Averager:
 class Average(Averager):
     """Base class of `LastWeights` and `MovingAverage`.
 
-    `applied` is a context manager. It sets the weights of the model to the average, and restores the
-    previous weights when the context ends.
+    `applied` is a context manager. It sets the weights of the model to the average, and restores
+    the previous weights when the context ends.
     """
 
     @contextmanager

@@ -1,8 +1,8 @@
 """The process group of a training job, and collective operations on small values.
 
 Each rank is one process. The ranks exchange small values (counts, flags, texts) as CPU tensors
-through gloo, even if they train on GPUs, so that the exchange never waits for a GPU. Gradients on GPUs
-are exchanged through NCCL. Every operation has a time limit.
+through gloo, even if they train on GPUs, so that the exchange never waits for a GPU. Gradients on
+GPUs are exchanged through NCCL. Every operation has a time limit.
 """
 
 from collections.abc import Callable, Iterator

@@ -151,8 +151,8 @@ def dataset_loss(
 ) -> tuple[float, int]:
     """Return the sum of the loss over a dataset and the number of targets.
 
-    The ranks share the batches. The losses are added in the order of the batches, so the sum does not
-    depend on the number of ranks.
+    The ranks share the batches. The losses are added in the order of the batches, so the sum does
+    not depend on the number of ranks.
     """
     world = session.world
     losses = []

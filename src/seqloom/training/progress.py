@@ -17,7 +17,7 @@ REPORT_EVERY = 0.5
 
 
 class ProgressMeter:
-    """Accumulates the results of steps and turns them into `step` events."""
+    """Averages the results of training steps and reports them in events of the kind "step"."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

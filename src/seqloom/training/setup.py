@@ -172,7 +172,7 @@ def open_session(
 
 
 def continues_job(folder: Path) -> bool:
-    """True if torchrun has restarted a job that had created this run folder."""
+    """True if torchrun has restarted the job that created this run folder."""
     if not restarts() or not is_run(folder):
         return False
     return read_manifest(folder).get("job") == job_name()
@@ -183,8 +183,8 @@ def _resolve_batches_per_step(
 ) -> RunConfig:
     """Return the recipe with training.accumulate, the number of batches per step.
 
-    If the recipe does not set this number, a new run uses one batch per rank. A resumed run uses the
-    number that is stored in its folder, or 1 if none is stored.
+    If the recipe does not set this number, a new run uses one batch per rank. A resumed run uses
+    the number that is stored in its folder, or 1 if none is stored.
     """
     batches = config.training.accumulate
     if batches is None and resume:
@@ -316,8 +316,8 @@ def _load_general(
     """Load the general dev set: a second dev set, which is scored for information only.
 
     This is the data in data.general. By default, it is the dev split of the parent, the run that a
-    fine-tuning starts from. If files of the parent are missing, there is no general dev set, and the
-    main rank reports this. Missing files of data.general are an error.
+    fine-tuning starts from. If files of the parent are missing, there is no general dev set, and
+    the main rank reports this. Missing files of data.general are an error.
     """
     data = config.data.general_data
     if data is None:

@@ -46,8 +46,8 @@ class StepResult:
 class SeededBatch:
     """A batch, or a part of a batch that was split to save memory.
 
-    seed: seed of torch's random numbers for the forward pass. If None, torch is not seeded. Only the
-          first part of a split batch has a seed
+    seed: seed of torch's random numbers for the forward pass. If None, torch is not seeded. Only
+          the first part of a split batch has a seed
     """
 
     batch: Batch
@@ -60,7 +60,7 @@ class SeededBatch:
 
 
 class StepOutOfMemory(torch.OutOfMemoryError):
-    """A step ran out of memory on a rank before it changed a weight. Raised on every rank.
+    """Raised on every rank if a step runs out of memory on any rank. The weights are unchanged.
 
     is_own: True on a rank that ran out of memory
     """
@@ -152,7 +152,7 @@ def check_weights_are_finite(model: nn.Module) -> None:
 def first_non_finite(tensors: Mapping[str, Tensor | None]) -> str | None:
     """Return the name of the first tensor that contains an infinity or a NaN.
 
-    Returns None if all values are finite. If a tensor is sharded, only the part on this rank is read.
+    Returns None if all values are finite. Of a sharded tensor, only the part on this rank is read.
     """
     for name, tensor in tensors.items():
         if tensor is None:

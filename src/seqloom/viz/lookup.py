@@ -66,10 +66,7 @@ def draw_lookup(
 
 
 class _Rows:
-    """Collects the lines of a table.
-
-    The columns are a label, the value of a key, and one column for each lookup method.
-    """
+    """Collects the lines of a table with a label, a value, and one column for each lookup."""
 
     def __init__(self, ascii_only: bool) -> None:
         self.lines: list[tuple[str, str]] = []

@@ -256,7 +256,12 @@ def _states_figure(path: Path, trace: LossGradientTrace) -> Any:
 
 
 def _draw_layer(axes: Any, layer: StateNorms, colour: str, with_parts: bool) -> None:
-    """Draw the norms of one layer. A norm of zero has no point on a logarithmic axis."""
+    """Draw a curve of the gradient norms at the hidden states of one layer.
+
+    Norms of zero are left out, because the axis is logarithmic.
+
+    with_parts: True to also draw a curve for each part of the gradient
+    """
     positions = range(len(layer.labels))
 
     def visible(norms: Sequence[float]) -> list[float]:

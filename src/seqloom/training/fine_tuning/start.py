@@ -101,8 +101,8 @@ class Start:
             return tensor
         if (len(tensor) + len(rows), *tensor.shape[1:]) != tuple(shape):
             raise ConfigError(
-                f"text.new_tags: tags cannot be added to the model of {self.run}, because its weight "
-                f"'{name}' has no row per token (one-hot embeddings); remove new_tags"
+                f"text.new_tags: tags cannot be added to the model of {self.run}, because its "
+                f"weight '{name}' has no row per token (one-hot embeddings); remove new_tags"
             )
         new = tensor[list(rows)] if copies else torch.zeros_like(tensor[list(rows)])
         return torch.cat([tensor, new])

@@ -62,8 +62,8 @@ def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> Seql
 def _error_of_other_ranks(world: World, store: Store, error: RuntimeError) -> SeqloomError:
     """Return the error that this rank raises after a failed collective operation.
 
-    This is a PeerError, which is not printed, if another rank reports the failure. Otherwise it is a
-    TrainingError that names the ranks that do not answer.
+    If another rank reports the failure, this is a PeerError, which is not printed. Otherwise it is
+    a TrainingError that names the ranks that do not answer.
     """
     ranks = range(world.size)
     try:

@@ -62,7 +62,7 @@ class GradientSum(Protocol):
 
 
 class SingleModel:
-    """One process that trains alone."""
+    """Computes gradients in a process that trains alone."""
 
     is_sharded = False
 

@@ -33,9 +33,10 @@ def draw_encoder_decoder(trace: ForwardTrace) -> Svg:
     The encoder is on the left, the decoder on the right. Boxes show the first numbers of a vector. If
     the encoder reads in both directions, a box shows the vectors of both directions.
 
-    If the model has attention, a matrix below the encoder shows the weights, with a column per source
-    token and a row per decoder step. A line leads from each row to the context vector of this step.
-    Arrows lead from the context vector to the state or the output that is computed from it.
+    If the model has attention, a matrix below the encoder shows the weights. It has a column per
+    source token and a row per decoder step. A line leads from each row to the context vector of
+    this step. Arrows lead from the context vector to the state or the output that is computed from
+    it.
     """
     if trace.encoder_cell is None:
         raise ConfigError(
@@ -265,8 +266,8 @@ def _draw_weights(
 ) -> float:
     """Draw the attention weights as a matrix below the encoder.
 
-    A line leads from each row to the context vector of this step. Returns the y position of the lower
-    edge of the matrix.
+    A line leads from each row to the context vector of this step. Returns the y position of the
+    lower edge of the matrix.
 
     top: y position of the lower edge of the context vectors
     """
