@@ -12,8 +12,8 @@ class PieceTokenizer(VocabularyTokenizer):
     """Base class of tokenizers outside seqloom. Subclasses implement `split_text`.
 
     This class handles the vocabulary, tags, normalisation, lowercasing, saving and loading. If the
-    constructor of a subclass has more parameters than `vocabulary` and `preprocessing`, these are
-    settings of the recipe.
+    constructor of a subclass has more parameters than `vocabulary` and `preprocessing`, the recipe
+    can set the additional parameters.
 
     Decoding concatenates the pieces. If this does not restore the text, for example because the
     pieces leave out spaces, the subclass also implements `surfaces`, which returns the text that

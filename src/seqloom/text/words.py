@@ -119,7 +119,8 @@ def split_chunks(
 def _split_chunk(chunk: str) -> list[str]:
     """Split a text without white space into words and punctuation marks.
 
-    The joiner ￭ is added to a punctuation mark, on each side where another token follows directly.
+    The joiner ￭ marks the place between two neighbours. It is added to the right neighbour if that
+    is a punctuation mark, otherwise to the left neighbour.
     """
     matches = _pattern().findall(chunk)
     pieces = [NO_PIECE if JOINER in match else match for match in matches]

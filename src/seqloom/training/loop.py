@@ -136,10 +136,10 @@ def train(
 
 
 def _notes_only(report: EventCallback) -> EventCallback:
-    """Return a callback that passes only notes to `report`. Ranks other than 0 use it.
+    """Return a callback that passes only events of the kind "note" to `report`.
 
-    Such a rank reports, for example, damaged data that it has found and repaired. Rank 0 reports
-    progress for all ranks.
+    All ranks except rank 0 use this callback. A note says, for example, that the rank has repaired
+    damaged data. Rank 0 reports progress for all ranks.
     """
     return lambda event: report(event) if event.kind == "note" else None
 

@@ -13,7 +13,7 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 def build_optimizer(config: AdamWConfig, model: nn.Module, capturable: bool = False) -> EagerAdamW:
     """Build AdamW for the parameters that are not frozen. Weight decay applies to matrices only,
-    not to biases and norm gains.
+    not to vectors such as biases.
 
     capturable: keep the learning rate in a tensor, which a CUDA graph reads at every replay
     """

@@ -382,8 +382,8 @@ def _build_stream(
 def _resume(session: Session) -> None:
     """Restore the newest intact checkpoint.
 
-    Log damage in newer checkpoints and in the event log. Also log changes that may change the
-    result, such as another precision or changed code of an extension.
+    Log damage in newer checkpoints and in the event log. Also log what has changed since
+    the checkpoint and may affect the result, such as the precision or the code of an extension.
     """
     try:
         for problem in restore_checkpoint(session):

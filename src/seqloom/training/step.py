@@ -32,9 +32,9 @@ ADVICE = (
 class StepResult:
     """The result of one step.
 
-    loss:    () mean loss per target over all ranks, including label smoothing and R-Drop
+    loss:    mean loss per target over all ranks, including label smoothing and R-Drop; a scalar
     targets: number of targets on all ranks
-    norm:    () gradient norm before clipping
+    norm:    gradient norm before clipping; a scalar
     """
 
     loss: Tensor

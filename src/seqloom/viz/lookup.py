@@ -31,7 +31,7 @@ NO_GRADIENT = (
 def draw_lookup(
     table: LookupTable, results: Sequence[LookupResult], *, ascii_only: bool = False
 ) -> Text:
-    """Draw the scores, weights, result and gradients of each lookup as a table, side by side."""
+    """Draw a table with the scores, weights, result and gradients of each lookup in a column."""
     names = [_key_name(index) for index in range(len(table.keys))]
     keys = [f"{name} {format_vector(key)}" for name, key in zip(names, table.keys, strict=True)]
     lines = [(f"q = {format_vector(table.query)}", "bold")]

@@ -43,9 +43,9 @@ def draw_loss_gradients(
     width: int = 80,
     ascii_only: bool = False,
 ) -> Text:
-    """Draw the gradients at one place for a terminal.
+    """Draw loss gradients at one place in the model, as text for a terminal.
 
-    place: "states", "attention" or "weights"
+    place: "states" (hidden states), "attention" or "weights"
     head:  attention head to draw, for the place "attention"
     width: maximum width of the heat maps, in terminal cells
     """
@@ -219,9 +219,11 @@ def _step_norms(rows: Matrix) -> list[float]:
 def save_loss_gradients(
     path: Path, trace: LossGradientTrace, place: Place, head: AttentionNorms | None = None
 ) -> None:
-    """Draw the gradients at one place as a figure. The suffix of `path` selects the format.
+    """Draw loss gradients at one place in the model as a figure.
 
-    head: attention head to draw, for the place "attention"
+    path:  its suffix selects the image format
+    place: "states" (hidden states), "attention" or "weights"
+    head:  attention head to draw, for the place "attention"
     """
     match place:
         case "states":

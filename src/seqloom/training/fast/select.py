@@ -52,7 +52,7 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     The setting `training.loop` decides. With "auto", steps are captured if the device is a GPU and
     training uses teacher forcing. Without teacher forcing, the operations differ from step to step
     and cannot be captured. With "auto", steps of models with extensions are not captured either,
-    because the user's code in an extension may choose its operations by the data.
+    because the code of an extension may run different operations for different data.
 
     If the sources are sequences of vectors (frames), steps are never captured, because the batches
     have many different lengths. Nor are they captured with FSDP, which allocates memory in every

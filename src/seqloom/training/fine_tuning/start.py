@@ -142,7 +142,10 @@ def _read_moments(bundle: Bundle, run: str) -> dict[str, Tensor]:
 
 
 def _extend_task(bundle: Bundle, config: RunConfig) -> tuple[Task, NewRows]:
-    """Return the task of the parent with the new tags, and the known tokens that they copy."""
+    """Add the new tags to the vocabulary of the parent's task.
+
+    Returns the task, and the ids of the tokens whose embeddings the new tags copy.
+    """
     task, new = load_task(config, bundle.folder / "text"), config.text.new_tags
     if not new:
         return task, NewRows()

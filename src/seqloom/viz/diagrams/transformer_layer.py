@@ -22,7 +22,7 @@ _SKIP = 34
 class _Sublayer:
     """A sublayer with its residual connection.
 
-    memory: shape of the encoder output that the sublayer reads; "" if it does not read it
+    memory: shape of the encoder output that the sublayer reads; "" if it reads no encoder output
     """
 
     lines: list[str]
