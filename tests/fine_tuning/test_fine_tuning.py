@@ -148,7 +148,7 @@ def test_a_run_without_a_checkpoint_resumes_only_from_the_same_weights(
     assert checkpoint_store(tmp_path / "run").is_empty()
     shutil.rmtree(moved)
     train_parent(moved, "training.seed=7")
-    with pytest.raises(StorageError, match="was started from other weights"):
+    with pytest.raises(StorageError, match="have changed since this run was started"):
         seqloom.train(tmp_path / "run", tmp_path / "run", resume=True)
     shutil.rmtree(moved)
     shutil.copytree(parent, moved)

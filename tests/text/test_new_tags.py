@@ -82,5 +82,5 @@ def test_unknown_and_special_tokens_have_no_id() -> None:
 
 
 def test_a_tokenizer_of_long_text_has_no_tags() -> None:
-    with pytest.raises(ConfigError, match="has no tags"):
+    with pytest.raises(ConfigError, match="tags cannot be added to this tokenizer"):
         add_tags(LongTextTokenizer(TOKENIZERS["words"]), ["<2yo>"])

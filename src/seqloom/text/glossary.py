@@ -23,10 +23,10 @@ _WITHOUT_SPACES = re.compile(
 
 @dataclass(frozen=True)
 class RequiredPhrase:
-    """A target phrase that an output must contain, for one occurrence of a source phrase.
+    """A target phrase that an output must contain, because the source contains a source phrase.
 
-    first_word, last_word: indices of the first and the last word of the source phrase. Words are
-                           separated by white space.
+    text:                  the target phrase
+    first_word, last_word: indices of the first and the last word of the source phrase in the source
     """
 
     text: str
@@ -54,9 +54,10 @@ class Glossary:
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern[str], str]]:
-        """For each pair: the first word of its source phrase, a pattern, and its target phrase.
+        """Return three values for each pair of phrases.
 
-        The word is in lower case. The pattern finds the source phrase.
+        These are the first word of the source phrase in lower case, a pattern that finds the source
+        phrase, and the target phrase.
         """
         return [
             (source.split()[0].casefold(), phrase_pattern(source, source == source.lower()), target)
@@ -98,9 +99,9 @@ def read_glossary(path: Path) -> Glossary:
 
 
 def _build(rows: Iterable[tuple[str, list[str]]], where: str) -> Glossary:
-    """Build a glossary from columns. Raises a DataError that lists every invalid row.
+    """Build a glossary from rows. Raises a DataError that lists the invalid rows.
 
-    rows:  the name of each row, and its columns
+    rows:  for each row, its name in error messages, such as "line 3", and its columns
     where: start of the error message
     """
     targets: dict[str, str] = {}
@@ -134,7 +135,8 @@ def phrase_pattern(phrase: str, any_case: bool = False) -> re.Pattern[str]:
 def find_phrases(text: str, phrases: Iterable[str]) -> list[tuple[int, int, str]]:
     """Return where phrases occur in a text as whole words: (start, end, phrase), in order.
 
-    Occurrences do not overlap. See `Glossary` for the rules; here, the case must always match.
+    Upper and lower case must match. Where phrases overlap, only the one that starts first is
+    returned; of several with the same start, only the longest.
     """
     return _find(text, [(phrase_pattern(phrase), phrase) for phrase in dict.fromkeys(phrases)])
 
@@ -145,7 +147,7 @@ def count_phrases(text: str, phrases: Iterable[str]) -> Counter[str]:
 
 
 def ends_word(phrase: str) -> bool:
-    """True if a letter or digit after this phrase would continue its last word."""
+    """True if the last character of a phrase belongs to a word, as in "Mr" but not in "Mr."."""
     return phrase != "" and _is_word_character(phrase[-1])
 
 
@@ -166,7 +168,7 @@ def _find(text: str, patterns: Iterable[tuple[re.Pattern[str], str]]) -> list[tu
 
 
 def is_boundary(text: str, index: int) -> bool:
-    """True if no word continues across this index of a text."""
+    """True if the characters before and after this index do not belong to the same word."""
     if index in (0, len(text)):
         return True
     return not (_is_word_character(text[index - 1]) and _is_word_character(text[index]))

@@ -42,12 +42,13 @@ class ImportedRules:
 
 
 class ImportedTokenizer:
-    """Splits text with a sentencepiece model and looks up each piece in a table.
+    """Splits text into pieces with a sentencepiece model. A table gives the id of each piece.
 
-    sentencepiece has ids of its own. They are not used, because the ids of an imported model depend
-    only on the table. A piece that is not in the table is UNKNOWN. sentencepiece normalises the
-    text as its model says. Unlike other tokenizers, `encode` can return PAD, START and END: see
-    `ImportedRules.special`.
+    The ids in the sentencepiece model itself are not used. A piece that is not in the table is
+    UNKNOWN. The sentencepiece model also defines how a text is normalised.
+
+    Unlike other tokenizers, `encode` can return PAD, START and END, if a text contains the name of
+    a special token, such as </s>.
     """
 
     kind: ClassVar[str] = "imported"
@@ -110,7 +111,7 @@ class ImportedTokenizer:
         return content_digest(self._content())
 
     def _split(self, text: str) -> Iterator[str]:
-        """Yield the pieces of a text. Some of them may be missing in the table."""
+        """Yield the pieces of a text, including pieces that have no id."""
         if text in self.preprocessing.tags.names and not self.rules.first_pieces:
             # The task encodes the tag of the target language in this way, as a text of its own.
             yield text

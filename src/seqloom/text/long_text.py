@@ -64,7 +64,7 @@ class LongTextTokenizer:
     def word_of(self, ids: Sequence[int]) -> list[int]:
         """Return for each token the index of its word in the whole text.
 
-        The index is -1 for newline tokens, and for tokens to which the line tokenizer gives -1.
+        The index is -1 for newline tokens and other tokens that belong to no word.
         """
         indices: list[int] = []
         words_before = 0

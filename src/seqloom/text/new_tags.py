@@ -18,7 +18,7 @@ USER_DEFINED = 4
 
 
 def token_id(tokenizer: Tokenizer, piece: str) -> int | None:
-    """Return the id of a tag or another token; None if the vocabulary does not have it."""
+    """Return the id of a token; None if the vocabulary does not contain the token."""
     match tokenizer:
         case VocabularyTokenizer():
             id_ = tokenizer.vocabulary.id(piece)
@@ -32,7 +32,7 @@ def token_id(tokenizer: Tokenizer, piece: str) -> int | None:
 def add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
     """Return a tokenizer with these tags at the end of its vocabulary.
 
-    The id of the first of them is the size of the old vocabulary.
+    The id of the first new tag is the size of the old vocabulary.
     """
     known = [tag for tag in tags if token_id(tokenizer, tag) is not None]
     if known:
@@ -51,7 +51,9 @@ def add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
             model = tokenizer.model + b"".join(map(_encode_piece, new))
             return SubwordTokenizer(model, preprocessing)
         case _:
-            raise ConfigError("text.new_tags: this tokenizer has no tags; remove new_tags")
+            raise ConfigError(
+                "text.new_tags: tags cannot be added to this tokenizer; remove new_tags"
+            )
 
 
 def _extend_vocabulary(
@@ -62,10 +64,10 @@ def _extend_vocabulary(
 
 
 def _encode_piece(tag: str) -> bytes:
-    """Encode a piece as field 1 of sentencepiece's `ModelProto` message.
+    """Return the bytes that add a tag to a sentencepiece model if they are appended to the model.
 
-    A protobuf message can be extended by appending fields: repeated fields, such as the pieces, are
-    then concatenated. So no protobuf library is needed.
+    The model is a protobuf message, `ModelProto`. Its field 1 is the list of pieces. A list in a
+    protobuf message is extended by appending further elements to the message.
     """
     name = tag.encode("utf-8")
     # Fields of `SentencePiece`: 1 is the string, 2 the score (32-bit float), 3 the type.

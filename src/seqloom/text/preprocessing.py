@@ -44,8 +44,8 @@ class Tags:
 
     If one tag is a prefix of another, the longer one matches first.
 
-    names:         the tags, in the form `normalization`
-    normalization: Unicode normalisation form. Texts are compared with tags in this form
+    names:         the tags, after Unicode normalisation
+    normalization: Unicode normalisation form, to which tags and texts are converted
     """
 
     def __init__(self, names: Sequence[str], normalization: Normalization = "none") -> None:
@@ -120,8 +120,8 @@ NO_TAGS = Tags(())
 class Preprocessing:
     """What a tokenizer does to every text before it splits the text into tokens.
 
-    tags:      strings that are always encoded as a single token, and the Unicode normalisation of
-               texts
+    tags:      strings that are always encoded as a single token. Also holds the Unicode
+               normalisation form of texts
     lowercase: True to lowercase everything but the tags
     """
 
@@ -148,12 +148,12 @@ class Preprocessing:
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> "Preprocessing":
-        """Create an object from the content of a tokenizer's JSON file."""
+        """Read the preprocessing settings from the content of a tokenizer's JSON file."""
         tags = Tags(content["tags"], content.get("normalization", "none"))
         return cls(tags, content["lowercase"])
 
     def content(self) -> dict[str, Any]:
-        """Return the part of a tokenizer's JSON file that describes this object."""
+        """Return the preprocessing settings, as a tokenizer's JSON file stores them."""
         content = {"lowercase": self.lowercase, "tags": list(self.tags.names)}
         # Files from before there was a normalisation have no such key. Without the key, the digest
         # of a tokenizer stays what it was.

@@ -55,9 +55,9 @@ _MASK = "\ufffc"  # object replacement character
 def find_spans(text: str, tokenizer: Tokenizer | None = None) -> list[Span]:
     """Return the protected spans of a text, in order. They do not overlap.
 
-    These are URLs, e-mail addresses, placeholders such as {name} and %s, tags such as <b>, sequences
-    of emoji, and runs of characters that the vocabulary of the tokenizer does not contain. If such a
-    character is a letter, the span is the whole word.
+    These are URLs, e-mail addresses, placeholders such as {name} and %s, tags such as <b>, emoji,
+    and characters that are not in the vocabulary of the tokenizer. If an unknown character is a
+    letter, the span is the whole word.
 
     tokenizer: the source tokenizer. If it is None, or if its tokens are words, unknown characters
                are not protected.
@@ -83,7 +83,7 @@ def _unknown_spans(text: str, tokenizer: Tokenizer) -> Iterable[Span]:
 
 
 def _whole_word(text: str, start: int, end: int) -> Span:
-    """Extend a span to the word that contains it, if the span is a letter or a mark."""
+    """If a span consists of letters and combining marks, extend the span to the whole word."""
     if not all(_is_letter_or_mark(character) for character in text[start:end]):
         return start, end
     while start > 0 and _is_word_character(text[start - 1]):
@@ -127,11 +127,11 @@ def clusters(text: str) -> Iterable[Span]:
 
 
 def cluster_start(text: str, index: int) -> int:
-    """Return the start of the visible character that contains an index.
+    """Return where to split a text near an index, without splitting a visible character.
 
-    The result is a position at which to split the text. So if the text starts with this visible
-    character, the function returns the end of the character. If neither position is possible, it
-    returns `index`: the character is the whole text or longer than MAX_CLUSTER_LENGTH.
+    This is the start of the visible character that contains the index. If that is the start of the
+    text, the function returns the end of the character. If the character is the whole text or very
+    long, the function returns `index`.
     """
     start = index
     while start > 0 and index - start < MAX_CLUSTER_LENGTH and _continues(text, start):
@@ -186,14 +186,17 @@ class ProtectedText:
 
     @property
     def masked_core(self) -> str:
-        """The core. In its inner spans, `_MASK` replaces every character except white space."""
+        """The core with U+FFFC in place of every character of an inner span, except white space."""
         text = list(self.core)
         for start, end in self.inner:
             text[start:end] = [" " if each.isspace() else _MASK for each in text[start:end]]
         return "".join(text)
 
     def without_inner(self) -> tuple[str, list[int]]:
-        """Return the core without its inner spans, and the index in the core of each character."""
+        """Return the core without its inner spans.
+
+        Also returns, for each character of the result, its index in the core.
+        """
         kept: list[int] = []
         begin = 0
         for start, end in (*self.inner, (len(self.core), len(self.core))):

@@ -144,12 +144,12 @@ def single_segment(text: str) -> SegmentedText:
 
 
 def fits_always(text: str) -> bool:
-    """Return True. Used as `fits` if texts of any length fit."""
+    """Return True: a text of any length is short enough for one model input."""
     return True
 
 
 def no_spans(text: str) -> Sequence[Span]:
-    """Return no spans. Used as `find_spans` if a text can be split everywhere."""
+    """Return an empty list: the text has no protected spans, so it can be split everywhere."""
     return ()
 
 
@@ -161,7 +161,7 @@ def split_text(
     Sentences that are too long for one model input are split into parts.
 
     fits:       decides whether a part is short enough for one model input
-    find_spans: see `FindSpans`
+    find_spans: returns the protected spans of a text, such as URLs, which are not split
     """
     pieces: list[str] = []
     for line in _split_lines(text):
@@ -206,11 +206,13 @@ def _split_sentences(line: str) -> list[str]:
 
 
 def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
-    """True if a match of _SENTENCE_END is the end of a sentence.
+    """True if a sentence ends at a stop, such as "." or "?".
 
     A stop of a script without spaces, such as "。", always ends a sentence. Another stop does not
     end a sentence if a lower-case letter follows. A single full stop also does not end a sentence
     after an abbreviation, an initial or a number.
+
+    match: the stop, and the white space after it
     """
     if match["space"] is None:
         return True
@@ -224,10 +226,10 @@ def _is_sentence_end(line: str, match: re.Match[str]) -> bool:
 
 
 def split_until_fitting(text: str, fits: Fits, find_spans: FindSpans = no_spans) -> list[str]:
-    """Return the parts of a text, which is split only if it does not fit.
+    """Split a text into parts that are short enough for one model input.
 
-    A text that does not fit is split near its middle. Each part is then split in the same way until
-    it fits or cannot be split.
+    A text that is too long is split near its middle. The halves are split in the same way, until
+    each part is short enough or cannot be split. A short text is returned as the only part.
     """
     if fits(text.strip()) or len(text.strip()) < 2:
         return [text]
@@ -243,10 +245,9 @@ def split_until_fitting(text: str, fits: Fits, find_spans: FindSpans = no_spans)
 def _split_position(text: str, find_spans: FindSpans) -> int | None:
     """Return the index at which to split the text, or None if it cannot be split.
 
-    If the middle half of the text contains ends of clauses, the result is the one closest to the
-    middle of the text. Otherwise, it is the white space closest to the middle. A text without white
-    space is split near its middle, but neither inside a span nor between a character and its
-    combining marks.
+    A text is split at the end of a clause near its middle. If there is none, the text is split at
+    the white space closest to its middle. A text without white space is split near its middle, but
+    neither inside a protected span nor between a character and its combining marks.
     """
     # Characters count as many times as their decomposed form is long, so that a composed and a
     # decomposed text are split at the same place.

@@ -43,10 +43,9 @@ class SubwordTokenizer:
     """Splits text into pieces that are learned with byte-pair encoding or a unigram model (Kudo and
     Richardson 2018).
 
-    Every character of the training lines is a piece, so only other characters are UNKNOWN. With byte
-    fallback, another character is encoded as the bytes of its UTF-8 form, and no character is
-    UNKNOWN. For a text x without UNKNOWN, decode(encode(x)) is the preprocessed x with these
-    exceptions:
+    Every character of the training lines is a piece. Other characters are UNKNOWN or, with byte
+    fallback, are encoded as their UTF-8 bytes. For a text x without UNKNOWN, decode(encode(x)) is
+    the preprocessed x with these exceptions:
 
     - each run of white space becomes one space
     - white space at both ends is removed
@@ -88,8 +87,8 @@ class SubwordTokenizer:
         byte_names = [name for name in preprocessing.tags.names if _BYTE_NAME.fullmatch(name)]
         if byte_fallback and byte_names:
             raise ConfigError(
-                f"text.tags: {byte_names[0]!r} is the name of a byte if text.byte_fallback = true; "
-                "choose another name"
+                f"text.tags: {byte_names[0]!r} is the name of a byte with text.byte_fallback = "
+                "true; choose another name for this tag"
             )
         model = io.BytesIO()
         errors: list[BaseException] = []
@@ -162,7 +161,7 @@ class SubwordTokenizer:
         return self._processor.encode(self._utf8(text))
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text. This is faster than a call of `encode` for each."""
+        """Return the token ids of each text. Faster than calling `encode` for each text."""
         prepared = self._utf8_of_plain_texts(texts) or [self._utf8(text) for text in texts]
         return self._processor.encode(prepared, num_threads=1)
 
@@ -182,10 +181,10 @@ class SubwordTokenizer:
         ]
 
     def _utf8_of_plain_texts(self, texts: Sequence[str]) -> list[bytes] | None:
-        """Return what `_utf8` returns for each text, without a Python loop.
+        """Preprocess all texts at once and convert them to UTF-8. Faster than one text at a time.
 
-        Returns None if a text needs more than Unicode normalisation, for example because it contains
-        a tab or two adjacent spaces.
+        Returns None if this is not possible, because a text needs more than Unicode normalisation.
+        An example is a text with a tab or with two adjacent spaces.
         """
         if self.preprocessing.tags.names or self.preprocessing.lowercase:
             return None
@@ -207,9 +206,9 @@ class SubwordTokenizer:
             ) from error
 
     def _surfaces(self, ids: Sequence[int]) -> Iterator[tuple[str, int]]:
-        """Yield the parts of the decoded text, each with the number of its tokens.
+        """Yield the decoded text in parts, each with the number of tokens that encode this part.
 
-        A part has one token. Only a character that is encoded as bytes may have more.
+        The number is 1, except for a character that is encoded as several bytes.
         """
         for is_byte, group in groupby(ids, self._bytes.__contains__):
             if is_byte:
@@ -255,8 +254,8 @@ def _prepared_lines(lines: Iterable[str], preprocessing: Preprocessing) -> Itera
 def _decode_bytes(data: bytes) -> Iterator[tuple[str, int]]:
     """Yield the characters of UTF-8 text, each with the number of its bytes.
 
-    A byte that is not part of a character becomes the replacement character. A control character
-    that separates lines or columns becomes a space, as when a text is encoded.
+    A byte that is not part of a character becomes the replacement character U+FFFD. Tabs and line
+    breaks become spaces.
     """
     start = 0
     while start < len(data):
@@ -301,9 +300,9 @@ class SampledSubwordTokenizer(SubwordTokenizer):
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
-        """`seed` becomes part of `digest`. It does not seed the sampling.
-
-        To seed the sampling, call `encode` inside `run_with_sampling_seed`.
+        """
+        seed: included in `digest`, the hash that identifies encoded data. It does not seed the
+              sampling: for that, call `encode` inside `run_with_sampling_seed`
         """
         super().__init__(tokenizer.model, tokenizer.preprocessing)
         self.alpha = alpha

@@ -70,7 +70,9 @@ class Tokenizer(Protocol):
 
 
 def word_indices(surfaces: Iterable[str]) -> list[int]:
-    """Return for each token the index of its word, as `Tokenizer.word_of` defines it.
+    """Return for each token the index of its word in the decoded text; -1 if it has no word.
+
+    A space at the start of a token belongs to the word after it.
 
     surfaces: the text that each token adds to the decoded text; "" for a special token
     """
@@ -101,14 +103,14 @@ def content_digest(content: dict[str, Any]) -> str:
 def write_content(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON object and its digest to a file.
 
-    `read_content` compares the two to find out whether the file is damaged.
+    `read_content` uses the digest to find out whether the file is damaged.
     """
     with_digest = {**content, "digest": content_digest(content)}
     write_file(path, json.dumps(with_digest, ensure_ascii=False, indent=1).encode())
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """Read what `write_content` wrote and check its digest."""
+    """Read a JSON object that `write_content` wrote. Raises a StorageError if it is damaged."""
     try:
         content = json.loads(path.read_bytes().decode("utf-8"))
         valid = content.pop("digest") == content_digest(content)

@@ -65,7 +65,7 @@ class VocabularyTokenizer:
         ]
 
     def unknown_text(self, piece: str) -> str:
-        """Return an unknown piece as it appears in the text, without markers such as joiners."""
+        """Return an unknown piece as it is in the text, without marks that the tokenizer added."""
         return piece
 
     def _surfaces(self, ids: Sequence[int]) -> list[str]:

@@ -52,7 +52,11 @@ class WordTokenizer(VocabularyTokenizer):
 
 
 def _reserved_pieces(preprocessing: Preprocessing) -> tuple[str, ...]:
-    """Return the pieces that a vocabulary always contains: the tags, and, with tags, the joiner."""
+    """Return the pieces that every vocabulary contains: the tags and the joiner.
+
+    The joiner marks that there is no space between a tag and its neighbour. Without tags, the
+    result is empty.
+    """
     names = preprocessing.tags.names
     return (*names, JOINER) if names else ()
 
@@ -81,7 +85,11 @@ def _pattern() -> re.Pattern[str]:
 
 
 def split_words(text: str, preprocessing: Preprocessing) -> Iterator[str]:
-    """Split a text into tags, words and punctuation marks. Add joiners as in `WordTokenizer`."""
+    """Split a text into tags, words and punctuation marks.
+
+    The joiner ￭ marks that there is no space between two tokens. It is attached to a punctuation
+    mark, or is a separate token beside a tag.
+    """
     return split_chunks(text, preprocessing, _split_chunk)
 
 
@@ -90,8 +98,8 @@ def split_chunks(
 ) -> Iterator[str]:
     """Split a text at tags and white space into chunks, then split each chunk with `split`.
 
-    Yields the resulting pieces and the tags in the order of the text. If there is
-    no space between a tag and its neighbour, yields a joiner between them.
+    Yields the resulting pieces and the tags in the order of the text. If there is no space between
+    a tag and its neighbour, the joiner ￭ is yielded between them.
     """
     after_space = True
     after_tag = False
@@ -109,7 +117,11 @@ def split_chunks(
 
 
 def _split_chunk(chunk: str) -> list[str]:
-    """Split a text without white space into words and punctuation marks, and add joiners."""
+    """Split a text without white space into words and punctuation marks.
+
+    The joiner ￭ marks the place between two neighbours. It is added to the right neighbour if that
+    is a punctuation mark, otherwise to the left neighbour.
+    """
     matches = _pattern().findall(chunk)
     pieces = [NO_PIECE if JOINER in match else match for match in matches]
     for right in range(1, len(pieces)):
@@ -128,9 +140,9 @@ def _is_word(piece: str) -> bool:
 
 
 def unmarked(piece: str) -> str:
-    """Return a piece without the joiners that `split_words` attached to it.
+    """Return a piece without the joiners ￭ that `split_words` attached to it.
 
-    NO_PIECE stands for a token with a joiner in the text, so it is returned as a joiner.
+    NO_PIECE replaces a token that contains ￭ in the text itself. For NO_PIECE, the result is ￭.
     """
     return JOINER if piece in (NO_PIECE, JOINER) else piece.strip(JOINER)
 
@@ -138,8 +150,8 @@ def unmarked(piece: str) -> str:
 def join_words(pieces: Iterable[str]) -> list[str]:
     """Return the text that each token adds to the decoded text.
 
-    Joiners are removed. The text of a token starts with a space, unless the token is the first one
-    or there is a joiner between it and the token before it.
+    The text of a token starts with a space. There is no space before the first token, and none
+    where the joiner ￭ connects two tokens. Joiners are removed.
     """
     surfaces = []
     space_before = False
@@ -158,10 +170,10 @@ class WhitespaceTokenizer(VocabularyTokenizer):
     """Splits text at white space only. Use it for labels, phonemes and tokenised text ("do n't").
 
     The string "<unk>", which corpora such as WikiText contain, is UNKNOWN. If there is no space
-    between a tag and its neighbour, a joiner token is between them, as in `WordTokenizer`.
+    between a tag and its neighbour, the token ￭ is put between them.
 
-    For every text x of known tokens, decode(encode(x)) is the preprocessed x with the same
-    exceptions as in `WordTokenizer`.
+    For a text x of known tokens, decode(encode(x)) is the preprocessed x with these exceptions:
+    each run of white space becomes one space, and white space at both ends is removed.
     """
 
     kind: ClassVar[str] = "whitespace"
@@ -187,5 +199,8 @@ class WhitespaceTokenizer(VocabularyTokenizer):
 
 
 def _keep_chunk(chunk: str) -> tuple[str]:
-    """Return the whole chunk as one token; NO_PIECE if it contains the joiner."""
+    """Return a text without white space as one token.
+
+    If the text contains the joiner ￭, return NO_PIECE, which is encoded as UNKNOWN.
+    """
     return (NO_PIECE if JOINER in chunk else chunk,)

@@ -39,7 +39,7 @@ class Averager:
         return weights_of(model)
 
     def tensors(self) -> Weights:
-        """Return the state to store in a checkpoint."""
+        """Return the state of the averager as named tensors, to store them in a checkpoint."""
         return {}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
@@ -54,8 +54,8 @@ class Averager:
 class Average(Averager):
     """Base class of `LastWeights` and `MovingAverage`.
 
-    `applied` sets the weights of the model to the average. When the context ends, it restores the
-    weights that the model had before.
+    `applied` is a context manager. It sets the weights of the model to the average, and restores
+    the previous weights when the context ends.
     """
 
     @contextmanager

@@ -56,15 +56,13 @@ predictions use, durations and intervals, and how ranks share the work."""
 def save_checkpoint(session: Session, is_final: bool = False) -> None:
     """Write a checkpoint. All ranks call this.
 
-    It contains the weights, the state of optimiser and averager, the position in the training data,
-    and the size and digest of the event log.
+    The checkpoint contains the weights, the state of optimiser and averager, the position in the
+    training data, and the size and digest of the event log. It is written atomically. No random
+    state is saved, because random numbers depend only on seed, step and the index of the batch in
+    the step.
 
-    The folder is written atomically. No random state is saved, because random numbers depend only
-    on seed, step and the index of the batch in the step.
-
-    is_final: True at the end of training. It matters only if the model is sharded: every rank then
-              writes its own part of the tensors, except in the final checkpoint, for which rank 0
-              writes the same files as for a model that is not sharded
+    is_final: True at the end of training. Then rank 0 writes all tensors, even if the model is
+              sharded. In other checkpoints of a sharded model, every rank writes its own part
     """
     model, world = session.model, session.world
     tensors = {
@@ -129,9 +127,10 @@ def _add_checkpoint(session: Session, write_all_tensors: Callable[[Path], None])
 
 
 def _read_tensors(session: Session, checkpoint: Path) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of a checkpoint: {WEIGHTS: {name: tensor}, OPTIMIZER: …, AVERAGES: …}.
+    """Return the tensors of a checkpoint by file and name: {file: {name: tensor}}.
 
-    If the model is sharded, the tensors are sharded in the same way.
+    The files are WEIGHTS, OPTIMIZER (the optimiser state) and AVERAGES (the state of the averager).
+    If the model is sharded, each rank gets only its part of every tensor.
     """
     names = (WEIGHTS, OPTIMIZER, AVERAGES)
     if not (checkpoint / SHARDS).is_dir():
@@ -228,7 +227,7 @@ def _environment(session: Session) -> dict[str, int | str]:
 
 
 def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
-    """Raise a ConfigError if the recipes differ in a setting that is not in `MAY_CHANGE`."""
+    """Raise a ConfigError if the recipe of a resumed run changes a setting that must not change."""
     saved_values, new_values = (flatten_settings(each.model_dump()) for each in (saved, new))
     differences = [
         f"  {key}: {saved_values.get(key)!r} in the run, {new_values.get(key)!r} now"
@@ -245,6 +244,8 @@ def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
 
 
 def _may_change(key: str) -> bool:
-    """True if a resumed run may change this setting: `MAY_CHANGE` names the setting itself or a
-    section or a list that contains it."""
+    """True if a resumed run may change this setting.
+
+    Then the list `MAY_CHANGE` names the setting, or the section or list that contains it.
+    """
     return any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in MAY_CHANGE)

@@ -1,8 +1,8 @@
 """The process group of a training job, and collective operations on small values.
 
-Each rank is one process. Small values (counts, flags, texts) travel as CPU tensors through gloo, also
-on GPUs, so that exchanging them never waits for a GPU. Gradients travel through NCCL on GPUs. Every
-operation has a time limit.
+Each rank is one process. The ranks exchange small values (counts, flags, texts) as CPU tensors
+through gloo, even if they train on GPUs, so that the exchange never waits for a GPU. Gradients on
+GPUs are exchanged through NCCL. Every operation has a time limit.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,8 +29,8 @@ class World:
     rank:   number of this process, from 0
     size:   number of ranks
     device: device of this rank
-    store:  key-value store that all ranks share. None if there is no process group. A job of one
-            rank has a group if torchrun started it
+    store:  key-value store that all ranks share. None if there is no process group, because
+            torchrun did not start this process
     """
 
     rank: int

@@ -48,8 +48,8 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
 
     The ranks share the work, and every rank gets all scores.
 
-    check_signals: called equally often on all ranks. It may raise an exception to end the
-                   evaluation. A resumed run then repeats the evaluation
+    check_signals: called between batches, equally often on all ranks. It raises an exception if a
+                   signal should end the evaluation
     """
     check_weights_are_finite(session.model)
     if session.step:  # the start weights of a fine-tuning do not belong to the average
@@ -96,7 +96,10 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
 def _score_general(
     session: Session, check_signals: Callable[[], None]
 ) -> dict[str, dict[str, float]]:
-    """Return {"general": scores on the general dev set}; {} if there is no general dev set."""
+    """Score the model on the general dev set, a second dev set for information only.
+
+    Returns {"general": scores}, or {} if there is no general dev set.
+    """
     if session.general is None:
         return {}
     dataset, examples = session.general.dataset, session.general.examples
@@ -148,8 +151,8 @@ def dataset_loss(
 ) -> tuple[float, int]:
     """Return the sum of the loss over a dataset and the number of targets.
 
-    The batches are dealt to the ranks in turn. Their losses are added in the order of the batches, so
-    the sum does not depend on the number of ranks.
+    The ranks share the batches. The losses are added in the order of the batches, so the sum does
+    not depend on the number of ranks.
     """
     world = session.world
     losses = []

@@ -13,9 +13,11 @@ from seqloom.core.storage import sha256, storage_errors
 
 @dataclass(frozen=True)
 class Event:
-    """An event at a training step.
+    """An event of a training run, for example the result of an evaluation.
 
-    kind: tokenise · start · step · evaluate · checkpoint · note · end
+    kind: "tokenise", "start", "step", "evaluate", "checkpoint", "note" or "end"
+    step: the training step at which it happened
+    data: the content of the event, such as losses or scores by name
     """
 
     kind: str

@@ -52,9 +52,9 @@ class Summary:
     reason: why training ended: "done", "patience", "time" or "signal"
     signal: number of the signal that ended training; None if no signal ended it
     general_before: scores on the general dev set at the first evaluation, by name
-    general_best:   scores on the general dev set at `best_step`, by name
+    general_best:   scores on the general dev set at the step of the best dev score, by name
 
-    The general scores are empty if there is no general dev set.
+    The general dev set is a second dev set, for information only. Without it, both are empty.
     """
 
     folder: Path
@@ -136,10 +136,10 @@ def train(
 
 
 def _notes_only(report: EventCallback) -> EventCallback:
-    """Return a callback that passes only notes to `report`. Ranks other than 0 use it.
+    """Return a callback that passes only events of the kind "note" to `report`.
 
-    Such a rank reports, for example, damaged data that it has found and repaired. Rank 0 reports
-    progress for all ranks.
+    All ranks except rank 0 use this callback. A note says, for example, that the rank has repaired
+    damaged data. Rank 0 reports progress for all ranks.
     """
     return lambda event: report(event) if event.kind == "note" else None
 

@@ -1,4 +1,4 @@
-"""The loss of a training batch, with the decoder inputs, objective and precision of the recipe."""
+"""Computes the loss of a training batch, as the recipe defines it."""
 
 from dataclasses import replace
 

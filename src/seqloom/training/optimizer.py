@@ -13,7 +13,7 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 def build_optimizer(config: AdamWConfig, model: nn.Module, capturable: bool = False) -> EagerAdamW:
     """Build AdamW for the parameters that are not frozen. Weight decay applies to matrices only,
-    not to biases and norm gains.
+    not to vectors such as biases.
 
     capturable: keep the learning rate in a tensor, which a CUDA graph reads at every replay
     """
@@ -61,8 +61,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def restore_optimizer(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
 ) -> None:
-    """Load the state that `optimizer_tensors` returned. The state of frozen parameters is left
-    out."""
+    """Load the state that `optimizer_tensors` returned. Frozen parameters get no state."""
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue

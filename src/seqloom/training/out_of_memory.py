@@ -23,7 +23,7 @@ def split_on_out_of_memory(
     """Run a step. After an out-of-memory error, halve the largest batches and try again.
 
     A step divides every loss by the number of targets in all batches, so splitting a batch does not
-    change the gradient. All ranks repeat the step with the same maximum size.
+    change the gradient. All ranks repeat the step with the same maximum batch size.
     """
     parts = [part for batch in batches for part in _split(batch, session.max_part_tokens)]
     while True:
@@ -62,7 +62,7 @@ def split_on_out_of_memory(
 def _split(part: SeededBatch, max_tokens: int | None) -> list[SeededBatch]:
     """Halve a batch until each part has at most `max_tokens` tokens or a single row.
 
-    Only the first part has a seed. The random numbers of the others continue those of the first.
+    Only the first part has a random seed. So the other parts continue its random numbers.
     """
     batch = part.batch
     if max_tokens is None or _tokens(batch) <= max_tokens or batch.size == 1:
@@ -75,9 +75,9 @@ def _split(part: SeededBatch, max_tokens: int | None) -> list[SeededBatch]:
 
 
 def _tokens(batch: Batch) -> int:
-    """Return the number of source positions or of target positions, whichever is larger.
+    """Return the number of source tokens or of target tokens, whichever is larger.
 
-    Padding is included.
+    Padding tokens are counted, too.
     """
     source = batch.source.values.numel() if isinstance(batch.source, Padded) else 0
     return max(source, batch.targets.values.numel())

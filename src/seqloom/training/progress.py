@@ -17,7 +17,7 @@ REPORT_EVERY = 0.5
 
 
 class ProgressMeter:
-    """Accumulates the results of steps and turns them into `step` events."""
+    """Averages the results of training steps and reports them in events of the kind "step"."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -71,9 +71,9 @@ class ProgressMeter:
         return Event("step", step, data)
 
     def _perplexity(self, loss: float) -> dict[str, float]:
-        """Return the perplexity, exp(loss), as an entry of the event.
+        """Return {"perplexity": exp(loss)}.
 
-        Returns an empty dict if training uses label smoothing, R-Drop or minimum risk training. The
+        Returns {} if training uses label smoothing, R-Drop or minimum risk training, because the
         loss is then not the negative log-likelihood.
         """
         settings = self.session.config.training

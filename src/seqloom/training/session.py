@@ -36,10 +36,10 @@ class BestScore:
     waited: int = 0
 
     def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
-        """Return the best score, updated with the result of an evaluation.
+        """Return the best score so far, including a new evaluation.
 
-        score: the dev score of this evaluation
-        step:  the training step of this evaluation
+        score: the dev score of the new evaluation
+        step:  the training step of the new evaluation
         """
         if self.best is None or (score > self.best if higher_is_better else score < self.best):
             return BestScore(score, step, 0)
@@ -61,6 +61,7 @@ class BestScore:
 class GeneralDevSet:
     """A second dev set, which is scored at every evaluation and has no influence on training.
 
+    dataset:  the whole dev set, on which the loss is computed
     examples: the examples that every evaluation decodes
     """
 
@@ -72,8 +73,7 @@ class GeneralDevSet:
 class Session:
     """Everything the training loop reads and changes.
 
-    Checkpoints store the weights of `model`, the states of `optimizer` and `averager`, the position
-    of `stream`, and the fields `step`, `evaluated`, `seconds` and `best_score`.
+    Checkpoints store the state of the first fields, from `model` to `best_score`.
     """
 
     model: Model

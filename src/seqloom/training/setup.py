@@ -172,7 +172,7 @@ def open_session(
 
 
 def continues_job(folder: Path) -> bool:
-    """True if torchrun has restarted a job that had created this run folder."""
+    """True if torchrun has restarted the job that created this run folder."""
     if not restarts() or not is_run(folder):
         return False
     return read_manifest(folder).get("job") == job_name()
@@ -181,10 +181,10 @@ def continues_job(folder: Path) -> bool:
 def _resolve_batches_per_step(
     config: RunConfig, folder: Path, resume: bool, world: World
 ) -> RunConfig:
-    """Return the recipe with the number of batches per step (training.accumulate).
+    """Return the recipe with training.accumulate, the number of batches per step.
 
-    If the recipe does not set it, a new run uses one batch per rank, and a resumed run uses the
-    number of its stored recipe. A stored recipe without this setting means one batch.
+    If the recipe does not set this number, a new run uses one batch per rank. A resumed run uses
+    the number that is stored in its folder, or 1 if none is stored.
     """
     batches = config.training.accumulate
     if batches is None and resume:
@@ -220,7 +220,7 @@ def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientS
 
 
 def _restore_moments(session: Session, moments: dict[str, Tensor]) -> None:
-    """Continue with the optimiser state of a parent."""
+    """Set the optimiser state to that of the run that a fine-tuning starts from."""
     if session.gradients.is_sharded:
         from seqloom.training.parallel.sharding import shard_like
 
@@ -243,8 +243,9 @@ def _check_shared_folder(folder: Path, world: World) -> None:
 def prepare_data(config: RunConfig, report: EventCallback) -> dict[Split, Corpus]:
     """Tokenise the data of a new run, so that `open_session` finds it in the cache.
 
-    The vocabularies are learned from the training data; a fine-tuning uses those of its parent.
-    Returns the prepared splits. A forecasting model has none, because its data needs no preparation.
+    The vocabularies are learned from the training data. A fine-tuning uses the vocabularies of the
+    run that it starts from. Returns the tokenised splits; {} for a forecasting model, whose data
+    needs no preparation.
     """
     start = None if config.training.start is None else load_start(config, config.training.start)
     _report_changed_inputs(config, report)
@@ -284,10 +285,10 @@ def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConf
 def _build_task(
     config: RunConfig, folder: Path, resume: bool, start: Start | None, report: EventCallback
 ) -> Task:
-    """Return the task.
+    """Return the task, which contains the vocabularies.
 
-    A resumed run uses its stored task, and a fine-tuning that of its parent. Any other run builds a
-    new task from the data.
+    A resumed run uses the task in its folder. A fine-tuning uses the task of the run that it starts
+    from. Any other run learns its vocabularies from the data.
     """
     if resume:
         return read_setup(folder)[1]
@@ -312,11 +313,11 @@ def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
 def _load_general(
     config: RunConfig, task: Task, report: EventCallback, is_main: bool
 ) -> GeneralDevSet | None:
-    """Load the general dev set. The main rank reports which data the set contains.
+    """Load the general dev set: a second dev set, which is scored for information only.
 
-    The data is data.general or, by default, the dev split of the parent. If files of the parent are
-    missing, there is no general dev set, and the main rank reports this. Missing files of
-    data.general are an error.
+    This is the data in data.general. By default, it is the dev split of the parent, the run that a
+    fine-tuning starts from. If files of the parent are missing, there is no general dev set, and
+    the main rank reports this. Missing files of data.general are an error.
     """
     data = config.data.general_data
     if data is None:
@@ -381,7 +382,8 @@ def _build_stream(
 def _resume(session: Session) -> None:
     """Restore the newest intact checkpoint.
 
-    Log the damage that was found, and changes of the environment and of extensions.
+    Log damage in newer checkpoints and in the event log. Also log what has changed since
+    the checkpoint and may affect the result, such as the precision or the code of an extension.
     """
     try:
         for problem in restore_checkpoint(session):
@@ -429,10 +431,10 @@ def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
 def _prepare_folder(
     config: RunConfig, folder: Path, resume: bool, task: Task, facts: Mapping[str, str]
 ) -> None:
-    """Create the folder of a new run.
+    """Create the folder of a new run, or update the folder of a resumed run.
 
-    For a resumed run, raise a DataError if the training data has changed. If the recipe has
-    changed, store the new recipe in the folder.
+    A resumed run stores its recipe if the recipe has changed. Raises a DataError if the training
+    data has changed.
 
     facts: entries for the manifest of a new run. "corpus" is the digest of the training data
     """
@@ -474,8 +476,8 @@ def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[
     several groups, such as language pairs, the examples are taken from the groups in turn. The list
     is empty for a forecasting model.
 
-    train: the training split. If the dev split is held out of the training data, the prepared
-           training split usually contains the dev examples, so no data file is read again
+    train: the prepared training split. If the dev split is held out of the training data, `train`
+           usually contains the dev examples, so they are not read from the data files again
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only

@@ -32,9 +32,9 @@ ADVICE = (
 class StepResult:
     """The result of one step.
 
-    loss:    () mean loss per target over all ranks, including label smoothing and R-Drop
+    loss:    mean loss per target over all ranks, including label smoothing and R-Drop; a scalar
     targets: number of targets on all ranks
-    norm:    () gradient norm before clipping
+    norm:    gradient norm before clipping; a scalar
     """
 
     loss: Tensor
@@ -44,10 +44,10 @@ class StepResult:
 
 @dataclass(frozen=True)
 class SeededBatch:
-    """A batch of a step, or a part of one.
+    """A batch, or a part of a batch that was split to save memory.
 
-    seed: torch is seeded with this number before the forward pass. None: the random numbers of the
-          previous part continue. Default: None
+    seed: seed of torch's random numbers for the forward pass. If None, torch is not seeded. Only
+          the first part of a split batch has a seed
     """
 
     batch: Batch
@@ -60,7 +60,7 @@ class SeededBatch:
 
 
 class StepOutOfMemory(torch.OutOfMemoryError):
-    """A step ran out of memory on a rank before it changed a weight. Raised on every rank.
+    """Raised on every rank if a step runs out of memory on any rank. The weights are unchanged.
 
     is_own: True on a rank that ran out of memory
     """
@@ -84,7 +84,7 @@ def train_step(
     The loss of each batch is divided by the number of targets in all batches on all ranks. The
     gradient therefore does not depend on how examples are distributed over batches and ranks.
 
-    gradients: computes gradients and adds them up over ranks. Default: there is only one rank
+    gradients: computes gradients and adds them up over ranks. The default is for a single rank
     """
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=world.device)
@@ -119,13 +119,13 @@ def train_step(
 def _loss_share(
     compute_loss: LossFunction, batch: Batch, wait_for_targets: Callable[[], int]
 ) -> Tensor:
-    """Return the loss of a batch, divided by the number of targets of the step: ()"""
+    """Return the loss of a batch, divided by the number of targets in the whole step."""
     # The number of targets on all ranks is needed only after the forward pass.
     return compute_loss(batch) / wait_for_targets()
 
 
 def clip_gradients(parameters: list[nn.Parameter], clip: float | None) -> Tensor:
-    """Scale gradients to a norm of at most `clip`. Returns the norm before that: ()"""
+    """Scale gradients to a norm of at most `clip`. Returns the norm before scaling."""
     norm = nn.utils.clip_grad_norm_(parameters, float("inf") if clip is None else clip)
     # The norm of sharded gradients (torch.distributed.tensor.DTensor) is sharded, too.
     return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
@@ -152,7 +152,7 @@ def check_weights_are_finite(model: nn.Module) -> None:
 def first_non_finite(tensors: Mapping[str, Tensor | None]) -> str | None:
     """Return the name of the first tensor that contains an infinity or a NaN.
 
-    Returns None if all values are finite. Of a sharded tensor, only the shard of this rank is read.
+    Returns None if all values are finite. Of a sharded tensor, only the part on this rank is read.
     """
     for name, tensor in tensors.items():
         if tensor is None:

@@ -104,7 +104,10 @@ class _AttentionRenderer:
         headers: Sequence[str],
         margin: int,
     ) -> Text:
-        """Draw a line of column headers, and below it one line for each row of weights."""
+        """Draw a line of column headers, and below it one line for each row of weights.
+
+        margin: width of the row labels in terminal cells
+        """
         widths = [max(cell_len(header), self.min_column_width) for header in headers]
         drawing = Text(" " * margin)
         for header, cells in zip(headers, widths, strict=True):
@@ -123,7 +126,7 @@ class _AttentionRenderer:
         return _LEVEL_STYLES[_level(weight)]
 
     def mark(self, weight: float, cells: int) -> str:
-        """Return the characters that show a weight, as wide as its column (`cells`)."""
+        """Return the characters that show a weight, in a column that is `cells` wide."""
         fraction = 0.0 if math.isnan(weight) else min(max(weight, 0.0), 1.0)
         match self.marks:
             case "blocks":

@@ -59,8 +59,7 @@ def save_caption_attention(path: Path, captions: Sequence[CaptionAttention]) -> 
 def attention_brightness(weights: Sequence[float], size: int) -> NDArray[np.float64]:
     """Convert the attention weights of all cells to the brightness of each pixel: (size, size)
 
-    The brightness is 1 in the cell with the largest weight, and `_MIN_BRIGHTNESS` in cells with a
-    weight of zero.
+    The brightness is 1 in the cell with the largest weight and 0.25 in cells with a weight of zero.
     """
     side = math.isqrt(len(weights))
     assert side * side == len(weights), "the grid of an image is square"

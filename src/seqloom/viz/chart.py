@@ -109,7 +109,7 @@ def _accessible_name(chart: Chart) -> str:
 
 
 def _line_chart(chart: LineChart) -> tuple[float, str]:
-    """Return the height and the SVG elements."""
+    """Return the height of a line chart in pixels, and its SVG elements."""
     legend, legend_rows = _legend([series.name for series in chart.series])
     top, bottom = 22 + 20 * legend_rows, 22 + 20 * legend_rows + 270
     all_y = [value for series in chart.series for values in series.values for value in values]
@@ -145,7 +145,7 @@ def _line(number: int, series: Series, x_axis: "Axis", y_axis: "Axis") -> str:
 
 
 def _bar_chart(chart: BarChart) -> tuple[float, str]:
-    """Return the height and the SVG elements."""
+    """Return the height of a bar chart in pixels, and its SVG elements."""
     left = 14 + _LETTER * max(len(name) for name in chart.names)
     right = _WIDTH - 74
     all_values = [value for values in chart.values for value in values]
@@ -276,9 +276,11 @@ def create_axis(
 
 
 def _measured_axis(values: Sequence[float], left: float, right: float, logarithmic: bool) -> Axis:
-    """Return an axis with ticks at the measured values.
+    """Return the x axis of a line chart. It has a tick at each x value of the data.
 
     A tick is omitted if its label would overlap the label of the tick before it.
+
+    left, right: ends of the axis in pixels
     """
     measured = sorted(set(values))
     if len(measured) == 1:

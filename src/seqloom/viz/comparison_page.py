@@ -33,7 +33,10 @@ _PAGE = """<!doctype html>
 
 
 def save_comparison_page(path: Path, comparison: RunComparison, shown: int) -> None:
-    """Write the page with the `shown` sentences whose outputs differ most."""
+    """Write the page that compares the outputs of two runs.
+
+    shown: number of sentences on the page. They are those whose outputs differ most
+    """
     pairs = comparison.pairs[:shown]
     summary = f"{len(comparison.differing):,} of {len(comparison.pairs):,} outputs differ."
     if len(pairs) < len(comparison.pairs):

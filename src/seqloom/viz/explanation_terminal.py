@@ -66,11 +66,11 @@ def draw_explanation(
 
 
 def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
-    """Group consecutive values that have one number for each token, to print them as one table.
+    """Group the values of a decoder step. Each group is printed as one table.
 
-    A scalar that follows such a value, for example the scale of a dot product, belongs to the same
-    group. A group ends after a distribution: numbers that sum to one, such as attention weights.
-    Every other value forms a group of its own.
+    Consecutive vectors with one number per token form a group. A scalar after such a vector, for
+    example the scale of a dot product, belongs to the same group. A group ends after a vector of
+    probabilities, such as attention weights. Every other value is a group of its own.
     """
     group: list[TracedValue] = []
     for part in parts:
@@ -87,7 +87,7 @@ def group_by_table(parts: Sequence[TracedValue]) -> Iterator[list[TracedValue]]:
 
 
 def has_number_per_token(part: TracedValue) -> bool:
-    """True if the value is a vector with one label for each number."""
+    """True if the value is a vector with one number for each token."""
     return bool(part.labels) and part.values.dim() == 1
 
 
@@ -149,7 +149,7 @@ class _ExplanationRenderer:
         return fit_to_line(strip_word_marker(piece), _MAX_TOKEN_CELLS, self.ascii_only)
 
     def group(self, parts: Sequence[TracedValue], name_width: int) -> Text:
-        """Print the names and formulas of a group, and the numbers below them."""
+        """Print several values of a decoder step: their names and formulas, then their numbers."""
         drawing = Text()
         for part in parts:
             drawing.append(self._title(part, name_width))
@@ -161,7 +161,7 @@ class _ExplanationRenderer:
         return drawing
 
     def _title(self, part: TracedValue, name_width: int) -> Text:
-        """Print the name, the formula, the value if it is a scalar, and the shape on the right."""
+        """Print the name, formula and shape of a value, and the value itself if it is a scalar."""
         line = Text("  ")
         line.append(part.name.ljust(name_width + 2), "bold")
         line.append(self.formula(part.formula), "cyan")
@@ -181,7 +181,10 @@ class _ExplanationRenderer:
         return text if not self.ascii_only else text.translate(_ASCII_SYMBOLS)
 
     def _table(self, parts: Sequence[TracedValue]) -> Text:
-        """Print a line for each token, a column for each value, and bars for a distribution."""
+        """Print a table with a line for each token and a column for each value.
+
+        Bars show values that are probabilities, such as attention weights.
+        """
         tokens = [self._token(label) for label in parts[0].labels]
         margin = max(map(cell_len, tokens))
         columns = [format_column(part.values.tolist()) for part in parts]

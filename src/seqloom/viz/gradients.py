@@ -43,9 +43,9 @@ LEGENDS = {
 
 
 def draw_gradients(gradients: GradientTrace | GradientProfile, *, ascii_only: bool = False) -> Text:
-    """Draw a table of gradient norms for the source, and one for the decoder input.
+    """Draw the gradient norm at each step as text.
 
-    Bars next to the numbers show the norms.
+    The text has one table for the source and one for the decoder input, with numbers and bars.
     """
     drawing = Text()
     drawing.append(f"{headline(gradients)}\n", "bold")
@@ -70,9 +70,10 @@ def headline(gradients: GradientTrace | GradientProfile | LossGradientTrace) -> 
 
 
 def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Text:
-    """Draw a line for each step.
+    """Draw a table of gradient norms with a line for each step.
 
-    counts: number of sentences averaged at each step of a profile; empty for one sentence
+    counts: for each step, the number of sentences over which the norms are averaged. Empty if the
+            norms belong to a single sentence
     """
     labels = [token_label(label, ascii_only) for label in steps.labels]
     if counts:
@@ -103,9 +104,10 @@ def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Tex
 
 
 def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
-    """Draw one bar for each step. Its two segments show the norms in `StepGradients.parts`.
+    """Draw one bar for each step.
 
-    The longest bar has `_BAR_CELLS` cells.
+    The gradient of a step is the sum of two parts, for example one that flows through attention and
+    one that does not. The two segments of a bar show the norms of these parts.
     """
     marks = _ASCII_BAR_MARKS if ascii_only else _BAR_MARKS
     rows = list(zip(*steps.parts.values(), strict=True))
@@ -124,7 +126,10 @@ def token_label(piece: str, ascii_only: bool = False) -> str:
 
 
 def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> None:
-    """Draw source and decoder input side by side. The suffix of `path` selects the format."""
+    """Draw the gradient norms of source and decoder input side by side in an image file.
+
+    The suffix of `path` selects the image format.
+    """
     sides = [name for name in SIDES if any(getattr(gradients, name).whole)]
     sizes = [max(len(getattr(gradients, name).labels), 6) for name in sides]
     width = min(max(0.42 * sum(sizes) + 2.5, 7.0), 24.0)
@@ -145,10 +150,10 @@ def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> No
 
 
 def _draw_bars(axes: Any, steps: StepGradients) -> None:
-    """Draw two bars for each step. They show the norms in `StepGradients.parts`.
+    """Draw two bars and a mark for each step.
 
-    A mark shows the norm of the whole gradient. The gradient, but not its norm, is the sum of both
-    parts.
+    The gradient of a step is the sum of two parts, for example one that flows through attention and
+    one that does not. The bars show the norms of the parts, the mark the norm of the sum.
     """
     positions = range(len(steps.labels))
     for index, (name, colour) in enumerate(zip(steps.parts, _COLOURS, strict=True)):

@@ -31,7 +31,7 @@ NO_GRADIENT = (
 def draw_lookup(
     table: LookupTable, results: Sequence[LookupResult], *, ascii_only: bool = False
 ) -> Text:
-    """Draw scores, weights, results and gradients of several lookups side by side."""
+    """Draw a table with the scores, weights, result and gradients of each lookup in a column."""
     names = [_key_name(index) for index in range(len(table.keys))]
     keys = [f"{name} {format_vector(key)}" for name, key in zip(names, table.keys, strict=True)]
     lines = [(f"q = {format_vector(table.query)}", "bold")]
@@ -66,10 +66,7 @@ def draw_lookup(
 
 
 class _Rows:
-    """Collects the lines of a table.
-
-    The columns are a label, the value of a key, and one column for each lookup method.
-    """
+    """Collects the lines of a table with a label, a value, and one column for each lookup."""
 
     def __init__(self, ascii_only: bool) -> None:
         self.lines: list[tuple[str, str]] = []

@@ -43,9 +43,9 @@ def draw_loss_gradients(
     width: int = 80,
     ascii_only: bool = False,
 ) -> Text:
-    """Draw the gradients at one place for a terminal.
+    """Draw loss gradients at one place in the model, as text for a terminal.
 
-    place: "states", "attention" or "weights"
+    place: "states" (hidden states), "attention" or "weights"
     head:  attention head to draw, for the place "attention"
     width: maximum width of the heat maps, in terminal cells
     """
@@ -209,7 +209,7 @@ def _matrices(head: AttentionNorms, ascii_only: bool) -> dict[str, Matrix]:
 
 
 def _step_norms(rows: Matrix) -> list[float]:
-    """Return the norm of the gradient at all keys together, for each decoder step.
+    """Return one norm for each decoder step: that of the gradient at all keys together.
 
     rows: (T, S) norm of the gradient at each key, for each decoder step
     """
@@ -219,9 +219,11 @@ def _step_norms(rows: Matrix) -> list[float]:
 def save_loss_gradients(
     path: Path, trace: LossGradientTrace, place: Place, head: AttentionNorms | None = None
 ) -> None:
-    """Draw the gradients at one place as a figure. The suffix of `path` selects the format.
+    """Draw loss gradients at one place in the model as a figure.
 
-    head: attention head to draw, for the place "attention"
+    path:  its suffix selects the image format
+    place: "states" (hidden states), "attention" or "weights"
+    head:  attention head to draw, for the place "attention"
     """
     match place:
         case "states":
@@ -256,7 +258,12 @@ def _states_figure(path: Path, trace: LossGradientTrace) -> Any:
 
 
 def _draw_layer(axes: Any, layer: StateNorms, colour: str, with_parts: bool) -> None:
-    """Draw the norms of one layer. A norm of zero has no point on a logarithmic axis."""
+    """Draw a curve of the gradient norms at the hidden states of one layer.
+
+    Norms of zero are left out, because the axis is logarithmic.
+
+    with_parts: True to also draw a curve for each part of the gradient
+    """
     positions = range(len(layer.labels))
 
     def visible(norms: Sequence[float]) -> list[float]:
@@ -279,8 +286,9 @@ def _label_steps(axes: Any, labels: Sequence[str]) -> None:
 def _attention_figure(path: Path, trace: LossGradientTrace, head: AttentionNorms) -> Any:
     """Draw the gradients of one attention head.
 
-    Two heat maps show ∂L/∂α and ∂L/∂e, with a row per output token and a column per source token.
-    Bars show the gradient norms at the context vector a, the query q and the keys k of each step.
+    Two heat maps show the gradients of the loss L at the weights α and the scores e, with a row per
+    output token and a column per source token. Bars show the gradient norms at the context vector,
+    the query and the keys of each step.
     """
     rows, columns = len(trace.output), len(trace.source)
     size = (max(1.0 * columns + 4.5, 9.0), max(0.36 * rows + 3.0, 4.5))

@@ -29,7 +29,7 @@ def fit_to_line(text: str, limit: int, ascii_only: bool = False) -> str:
 def _moves_cursor(character: str) -> bool:
     """True for control characters, line breaks, and format characters such as direction marks.
 
-    The zero width joiner, which emoji contain, is not one of them.
+    False for the zero width joiner, which is a format character but part of emoji.
     """
     return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or (
         unicodedata.category(character) == "Cf" and character != "\N{ZERO WIDTH JOINER}"
@@ -62,8 +62,8 @@ def format_number(value: float) -> str:
 def format_column(values: Sequence[float]) -> list[str]:
     """Format a column of numbers: no decimals if all are integers, otherwise three decimals.
 
-    If one of the numbers is too small for three decimals, `format_number` formats all of them. It
-    also formats infinite numbers.
+    If a number is too small for three decimals, each number is formatted on its own by
+    `format_number`, which uses scientific notation for very small numbers.
     """
     if all(math.isfinite(value) and value == round(value) and abs(value) < 1e6 for value in values):
         return [f"{value + 0.0:.0f}" for value in values]

@@ -45,7 +45,7 @@ def _text_ranges(content: str) -> list[tuple[int, int]]:
 
 
 class _TextFinder(HTMLParser):
-    """Records where each text starts and where the markup after it starts."""
+    """An HTML parser that records where each text between two tags starts and ends."""
 
     def __init__(self, content: str) -> None:
         super().__init__(convert_charrefs=False)

@@ -11,7 +11,7 @@ def _unchanged(text: str) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a document. The joined `raw` texts of all parts are the document.
+    """A part of a document: a text to translate, or something else, which stays as it is.
 
     raw:    the part as it is written in the document
     source: the text to translate; None if the part stays as it is
@@ -46,7 +46,8 @@ def text_parts(
 def split_at(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, bool]]:
     """Split a text at the matches of a pattern.
 
-    Yields the matches and the texts between them, in order. The second value is True for a match.
+    Yields the matches and the texts between them, in order. Each is a pair: the string, and True if
+    the string is a match.
     """
     position = 0
     for match in pattern.finditer(text):
@@ -62,7 +63,7 @@ def sources(parts: Iterable[Part]) -> list[str]:
 
 
 def fill(parts: Iterable[Part], translations: Sequence[str]) -> str:
-    """Return the document with these translations, one for each of `sources(parts)`."""
+    """Return the document with translations in place of the texts to translate."""
     remaining = iter(translations)
     return "".join(
         # A line break in a translation could end a paragraph or a cue.
@@ -72,7 +73,7 @@ def fill(parts: Iterable[Part], translations: Sequence[str]) -> str:
 
 
 def structure(parts: Iterable[Part]) -> list[str]:
-    """Return what is before, between and after the texts to translate, as a list of strings."""
+    """Return the strings before, between and after the texts to translate."""
     between = [""]
     for part in parts:
         if part.source is None:

@@ -21,7 +21,10 @@ subtitles. If the original cue has a longer line, the length of that line is the
 
 
 def srt_parts(content: str, name: str) -> Iterator[Part]:
-    """Yield the parts of a subtitle file. A malformed cue raises a DataError with name:line."""
+    """Yield the parts of a subtitle file. Raises a DataError if a cue is malformed.
+
+    name: name of the file for the error message
+    """
     lines = content.split("\n")
     position = 0
     while position < len(lines):

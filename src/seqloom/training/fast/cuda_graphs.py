@@ -200,8 +200,11 @@ class CapturedSteps:
 
     @contextmanager
     def _restored(self) -> Iterator[None]:
-        """A context in which a function is run for capture. When the context ends, weights,
-        optimiser state, gradients and random state have the same values as before."""
+        """A context in which training steps can run without effect.
+
+        When the context ends, weights, optimiser state, gradients and random state get the values
+        that they had at its start. Capturing a graph needs this, because it runs the step first.
+        """
         tensors = self._updated_tensors()
         before = [tensor.detach().clone() for tensor in tensors]
         random = torch.cuda.get_rng_state(self.world.device)

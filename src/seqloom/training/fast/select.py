@@ -52,7 +52,7 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     The setting `training.loop` decides. With "auto", steps are captured if the device is a GPU and
     training uses teacher forcing. Without teacher forcing, the operations differ from step to step
     and cannot be captured. With "auto", steps of models with extensions are not captured either,
-    because the code of an extension may choose its operations by the data.
+    because the code of an extension may run different operations for different data.
 
     If the sources are sequences of vectors (frames), steps are never captured, because the batches
     have many different lengths. Nor are they captured with FSDP, which allocates memory in every
@@ -116,7 +116,11 @@ def product_seconds(dtype: torch.dtype, size: int) -> float:
 
 
 def build_layout(batching: Batching, batch_tokens: int, corpus: Dataset) -> BatchLayout:
-    """Build the batch layout with this name."""
+    """Build a batch layout, which arranges examples in batches.
+
+    batching:     name of the layout, such as "padded" or "packed"
+    batch_tokens: maximum number of tokens in a batch
+    """
     match batching:
         case "padded":
             return PaddedLayout(batch_tokens)

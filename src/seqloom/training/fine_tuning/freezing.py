@@ -22,9 +22,10 @@ first part whose pattern matches its name."""
 
 
 def model_parts(model: nn.Module) -> dict[ModelPart, list[nn.Parameter]]:
-    """Return the parameters of each part of a model. Parts without parameters are left out.
+    """Return the parameters of each part of a model, such as "embeddings" or "decoder".
 
-    A parameter that several parts share, such as a tied embedding, is listed in each of them.
+    Parts without parameters are left out. A parameter that several parts share, such as a tied
+    embedding, is listed in each of these parts.
     """
     parts: dict[ModelPart, list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -34,9 +35,9 @@ def model_parts(model: nn.Module) -> dict[ModelPart, list[nn.Parameter]]:
 
 
 def freeze(model: nn.Module, frozen: Sequence[ModelPart]) -> None:
-    """Switch off the gradients of these parts.
+    """Switch off the gradients of these parts of a model.
 
-    Raises a ConfigError if the model does not have one of them, or if nothing is left to train.
+    Raises a ConfigError if the model lacks one of the parts, or if nothing is left to train.
     """
     parts = model_parts(model)
     unknown = [part for part in frozen if part not in parts]

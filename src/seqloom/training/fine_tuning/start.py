@@ -35,10 +35,12 @@ START_DIGEST = "start"
 
 @dataclass(frozen=True)
 class NewRows:
-    """The tokens whose embeddings are copied to initialise the embeddings of new tags.
+    """For each new tag, the id of a known token.
 
-    source: for each new tag, the id of such a token in the source vocabulary
-    target: the same for the target vocabulary
+    The embedding of the new tag starts as a copy of the embedding of this token.
+
+    source: ids in the source vocabulary
+    target: ids in the target vocabulary
     """
 
     source: tuple[int, ...] = ()
@@ -47,14 +49,14 @@ class NewRows:
 
 @dataclass(frozen=True)
 class Start:
-    """Everything that a fine-tuning takes over from its parent.
+    """Everything that a fine-tuning takes over from its parent, the run that it starts from.
 
     run:       the path of the parent, for messages
     task:      the task with the parent's vocabulary, including new tags
     digest:    SHA-256 of the parent's weights file
     weights:   the parent's weights
-    moments:   the optimiser state by name; empty for a fresh optimiser
-    new_rows:  ids of the tokens whose embeddings the new tags copy
+    moments:   the parent's optimiser state by name; empty for a fresh optimiser
+    new_rows:  for each new tag, the id of the token whose embedding it copies
     """
 
     run: str
@@ -65,7 +67,10 @@ class Start:
     new_rows: NewRows
 
     def assign_to(self, model: Model) -> None:
-        """Set the weights of a model. The rows of new tags are copies of other rows."""
+        """Set the weights of a model to those of the parent.
+
+        The embedding of a new tag is a copy of the embedding of another token.
+        """
         extended = {
             name: self._extend(name, self.weights[name], parameter.shape, copies=True)
             for name, parameter in model.named_parameters()
@@ -74,7 +79,7 @@ class Start:
         assign_weights(model, {**self.weights, **extended}, Path(self.run))
 
     def optimizer_tensors(self, model: Model) -> dict[str, Tensor]:
-        """Return the optimiser state for this model. The state of new rows is zero."""
+        """Return the parent's optimiser state, extended by zeros for the embeddings of new tags."""
         shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
         return {
             key: self._extend(name, tensor, shapes[name], copies=False)
@@ -87,6 +92,8 @@ class Start:
     def _extend(self, name: str, tensor: Tensor, shape: torch.Size, copies: bool) -> Tensor:
         """Append the rows of the new tags to a tensor with one row per token.
 
+        Returns a tensor without rows per token unchanged.
+
         copies: True to copy the rows of the tokens in `new_rows`, False to append zeros
         """
         rows = self.new_rows.source if name.startswith("encoder.") else self.new_rows.target
@@ -94,15 +101,15 @@ class Start:
             return tensor
         if (len(tensor) + len(rows), *tensor.shape[1:]) != tuple(shape):
             raise ConfigError(
-                f"text.new_tags: '{name}' of {self.run} has no row per token (one-hot embeddings), "
-                "so this model cannot get new tags; remove new_tags"
+                f"text.new_tags: tags cannot be added to the model of {self.run}, because its "
+                f"weight '{name}' has no row per token (one-hot embeddings); remove new_tags"
             )
         new = tensor[list(rows)] if copies else torch.zeros_like(tensor[list(rows)])
         return torch.cat([tensor, new])
 
 
 def load_start(config: RunConfig, settings: StartConfig) -> Start:
-    """Load what a fine-tuning needs from its parent. All files of the parent are checked."""
+    """Load the run that a fine-tuning starts from, and check all of its files."""
     bundle = load_bundle(Path(settings.run), torch.device("cpu"))
     task, rows = _extend_task(bundle, config)
     _check_tags(config, task, settings.run)
@@ -114,12 +121,13 @@ def load_start(config: RunConfig, settings: StartConfig) -> Start:
 def check_same_start(folder: Path, start: Start) -> None:
     """Raise a StorageError if the parent's weights have changed since this run was created.
 
-    Called only if the run has no checkpoint yet. Later, a resumed run does not need its parent.
+    The parent is the run that a fine-tuning starts from. This check is needed only before the first
+    checkpoint: later, a resumed run does not read the parent.
     """
     if read_manifest(folder).get(START_DIGEST, start.digest) != start.digest:
         raise StorageError(
-            f"{folder}: was started from other weights than those that {start.run} has now, and it "
-            "has no checkpoint yet. Restore these weights, or start again in another --run folder"
+            f"{folder}: the weights of {start.run} have changed since this run was started from "
+            "them. Restore the old weights, or start again in another --run folder"
         )
 
 
@@ -127,14 +135,17 @@ def _read_moments(bundle: Bundle, run: str) -> dict[str, Tensor]:
     checkpoint = checkpoint_store(bundle.folder).current_path()
     if checkpoint is None or not (checkpoint / OPTIMIZER).is_file():
         raise NotFoundError(
-            f"{run}: has no checkpoint with a state of the optimiser. Start with a fresh one: "
-            "remove --continue-optimizer (training.start.optimizer = 'continued')"
+            f"{run}: has no checkpoint with the state of the optimiser. To start with a fresh "
+            "optimiser, remove --continue-optimizer (training.start.optimizer = 'continued')"
         )
     return read_tensors(checkpoint / OPTIMIZER)
 
 
 def _extend_task(bundle: Bundle, config: RunConfig) -> tuple[Task, NewRows]:
-    """Return the task of the parent with new tags in its vocabulary."""
+    """Add the new tags to the vocabulary of the parent's task.
+
+    Returns the task, and the ids of the tokens whose embeddings the new tags copy.
+    """
     task, new = load_task(config, bundle.folder / "text"), config.text.new_tags
     if not new:
         return task, NewRows()
@@ -174,5 +185,5 @@ def _check_tags(config: RunConfig, task: Task, run: str) -> None:
 
 
 def start_facts(start: Start | None) -> Mapping[str, str]:
-    """Return the manifest entries that record where a run started."""
+    """Return the entries of a run's manifest that identify the weights the run started from."""
     return {} if start is None else {START_DIGEST: start.digest}

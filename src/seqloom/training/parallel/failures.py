@@ -21,9 +21,10 @@ SECONDS_TO_REPORT = 3.0
 
 @contextmanager
 def report_failures(world: World) -> Iterator[None]:
-    """A context in which a rank raises PeerError if another rank reports the error.
+    """A context in which only one rank reports an error. The other ranks raise a PeerError.
 
-    If a rank is dead or does not answer within the time limit, the reported error names this rank.
+    A PeerError ends a rank without a message. If a rank is dead or does not answer within the time
+    limit, the reported error names that rank.
     """
     try:
         yield
@@ -45,7 +46,8 @@ def _is_communication_failure(error: RuntimeError) -> bool:
 def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> SeqloomError:
     """Write an error of this rank to the store. Returns the error that this rank raises.
 
-    This is a PeerError if rank 0 has the same error, because rank 0 prints it.
+    If rank 0 has the same error, rank 0 prints it. This rank then raises a PeerError, which is not
+    printed.
     """
     try:
         store.set(_error_key(world.rank), str(error))
@@ -60,8 +62,8 @@ def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> Seql
 def _error_of_other_ranks(world: World, store: Store, error: RuntimeError) -> SeqloomError:
     """Return the error that this rank raises after a failed collective operation.
 
-    This is a PeerError if another rank reports the failure. Otherwise it is a TrainingError that
-    names the ranks that do not answer.
+    If another rank reports the failure, this is a PeerError, which is not printed. Otherwise it is
+    a TrainingError that names the ranks that do not answer.
     """
     ranks = range(world.size)
     try:

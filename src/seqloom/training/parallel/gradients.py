@@ -40,16 +40,19 @@ class GradientSum(Protocol):
         ...
 
     def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
-        """Add the gradient of a loss to the gradients of the step. Returns the loss: ()
+        """Compute a loss and add its gradient to the gradients of the step.
 
-        is_last: True for the last call of a step on this rank. Then gradients are summed over ranks
+        Returns the loss, a scalar tensor.
+
+        is_last: True for the last batch of the step. Then gradients are also summed over the ranks
         """
         ...
 
     def abandon(self) -> None:
-        """Take part in the remaining sums of a step that ran out of memory on this rank.
+        """Abandon a step that ran out of memory on this rank.
 
-        The other ranks wait for these sums. Raises a TrainingError if this is not possible.
+        The other ranks still wait to sum gradients with this rank, so this rank takes part in these
+        sums. Raises a TrainingError if this is not possible.
         """
         ...
 
@@ -59,7 +62,7 @@ class GradientSum(Protocol):
 
 
 class SingleModel:
-    """One process that trains alone."""
+    """Computes gradients in a process that trains alone."""
 
     is_sharded = False
 
@@ -99,7 +102,7 @@ class Replicas:
     The first step runs without DDP. It shows whether the loss depends on all parameters, which the
     constructor of DDP needs to know.
 
-    may_vary: True if the loss of a later step may depend on other parameters than that of the first
+    may_vary: True if the parameters that the loss depends on may differ from step to step
     """
 
     is_sharded = False
@@ -130,8 +133,8 @@ class Replicas:
     def _sum_bucket(self, _: object, bucket: GradBucket) -> torch.futures.Future[Tensor]:
         """Start to sum a bucket of gradients over all ranks.
 
-        DDP's own function also divides by the number of ranks. Here the losses are already divided
-        by the number of targets on all ranks.
+        Replaces DDP's own function, which would also divide by the number of ranks. This is not
+        needed, because the losses are already divided by the number of targets on all ranks.
         """
         work = torch_distributed.all_reduce(bucket.buffer(), async_op=True)
         assert work is not None

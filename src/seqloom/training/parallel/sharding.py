@@ -69,9 +69,9 @@ class Shards:
 
 
 def whole_tensors(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
-    """Return tensors with all of their values, in host memory, on rank 0. All ranks call this.
+    """Collect sharded tensors from all ranks. All ranks call this.
 
-    The result is empty on the other ranks.
+    Returns the whole tensors, in host memory, on rank 0; {} on the other ranks.
     """
     whole = {}
     for name, tensor in tensors.items():

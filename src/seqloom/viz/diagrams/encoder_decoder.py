@@ -1,4 +1,4 @@
-"""Draw an encoder and a decoder unrolled over a sentence, with the numbers of a real run."""
+"""Draw an encoder and a decoder, unrolled over a sentence, with the numbers of a trained model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,14 +28,15 @@ _ARROWS = ("→", "←")
 
 
 def draw_encoder_decoder(trace: ForwardTrace) -> Svg:
-    """Draw hidden vectors, initial state, attention weights, contexts and output probabilities.
+    """Draw a recurrent encoder and decoder with their hidden vectors and output probabilities.
 
     The encoder is on the left, the decoder on the right. Boxes show the first numbers of a vector. If
-    the encoder reads in both directions, its boxes show the hidden vectors of both.
+    the encoder reads in both directions, a box shows the vectors of both directions.
 
-    If the model has attention, a matrix below the encoder shows the weights: its columns are the
-    source tokens, its rows the decoder steps. A line leads from each row to the context of this step,
-    and arrows lead from the context to the state or the output that is computed from it.
+    If the model has attention, a matrix below the encoder shows the weights. It has a column per
+    source token and a row per decoder step. A line leads from each row to the context vector of
+    this step. Arrows lead from the context vector to the state or the output that is computed from
+    it.
     """
     if trace.encoder_cell is None:
         raise ConfigError(
@@ -109,10 +110,11 @@ class _Layout:
     def of(
         cls, columns: tuple[int, int], box_width: float, label_width: float, state_lines: int
     ) -> "_Layout":
-        """Compute the positions.
+        """Compute the positions of all rows and columns from the sizes of their content.
 
         columns:     number of source tokens, number of decoder inputs
-        label_width: width of the labels to the left of the attention weights
+        label_width: width of the labels to the left of the attention weights, in pixels
+        state_lines: number of text lines in the box of a hidden vector
         """
         encoder_right = label_width + (box_width + _GAP) * columns[0] - _GAP
         state_top = 40 + box_height(2) + _ROW_GAP
@@ -145,7 +147,7 @@ class _Layout:
 
 
 def _lowest_layer(layers: Sequence[LayerStates]) -> Sequence[LayerStates]:
-    """Return the lowest layer: one element, or two if it reads in both directions."""
+    """Return the lowest layer. The list has two elements if the layer reads in both directions."""
     return layers[:2] if layers[0].name.endswith(_ARROWS) else layers[:1]
 
 
@@ -154,7 +156,7 @@ def _arrows(directions: Sequence[LayerStates]) -> str:
 
 
 def _encoder_boxes(directions: Sequence[LayerStates]) -> list[list[str]]:
-    """Return the lines of each encoder box: the name, then the hidden vector of each direction."""
+    """Return the text lines of each encoder box: a name such as h₁, then numbers of its vectors."""
     if len(directions) == 1:
         return _vector_boxes("h", directions[0].states.tolist())
     boxes = []
@@ -169,7 +171,7 @@ def _encoder_boxes(directions: Sequence[LayerStates]) -> list[list[str]]:
 
 
 def _vector_boxes(symbol: str, vectors: list[list[float]], count: int = 3) -> list[list[str]]:
-    """Return the lines of each box: the name of the vector and its first numbers."""
+    """Return the text lines of a box for each vector: its name, then its first `count` numbers."""
     return [
         [indexed(symbol, number), *format_vector_start(vector, count)]
         for number, vector in enumerate(vectors, start=1)
@@ -184,7 +186,10 @@ def _draw_states(
     boxes: list[list[str]],
     lane: float,
 ) -> None:
-    """Draw tokens and, above them, hidden vectors. `lane` is the free space beside each token."""
+    """Draw a row of tokens and, above each token, the box of its hidden vector.
+
+    lane: width of the space to the left of each token, through which arrows lead, in pixels
+    """
     height = layout.state_bottom - layout.state_top
     for number, (token, lines) in enumerate(zip(tokens, boxes, strict=True)):
         x = left + layout.pitch * number
@@ -197,7 +202,10 @@ def _draw_states(
 def _draw_recurrence(
     drawing: Drawing, layout: _Layout, left: float, columns: int, arrows: str
 ) -> None:
-    """Draw the arrows from each hidden vector to the next, and to the previous one for "→←"."""
+    """Draw the arrows between neighbouring hidden vectors.
+
+    arrows: "→" for arrows to the right only, "→←" for arrows in both directions
+    """
     shift = 10 * (len(arrows) - 1)
     for number in range(1, columns):
         x = left + layout.pitch * number
@@ -229,9 +237,10 @@ def _draw_outputs(
 def _draw_contexts(
     drawing: Drawing, layout: _Layout, contexts: list[list[str]], trace: ForwardTrace
 ) -> float:
-    """Draw the contexts below the decoder inputs, with arrows to what is computed from them.
+    """Draw the context vectors below the decoder inputs.
 
-    Return the lower edge of the boxes.
+    Arrows lead from each context vector to the states or outputs that are computed from it. Returns
+    the y position of the lower edge of the boxes.
     """
     top = layout.token_bottom + _ROW_GAP
     bottom = top
@@ -255,10 +264,12 @@ def _draw_contexts(
 def _draw_weights(
     drawing: Drawing, layout: _Layout, weights: list[list[float]], outputs: list[str], top: float
 ) -> float:
-    """Draw the attention weights below the encoder, and a line from each row to its context.
+    """Draw the attention weights as a matrix below the encoder.
 
-    top: lower edge of the contexts
-    Return the lower edge of the matrix.
+    A line leads from each row to the context vector of this step. Returns the y position of the
+    lower edge of the matrix.
+
+    top: y position of the lower edge of the context vectors
     """
     caption = "attention weights α: one row for each output token"
     drawing.text(layout.encoder_left, top - LINE_HEIGHT / 2, caption, "start", "soft")

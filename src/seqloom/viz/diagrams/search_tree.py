@@ -30,7 +30,7 @@ def draw_search_tree(searched: InspectedSearch, dropped_per_step: int = 2) -> Sv
     top = min(layout.top, 0.0)
 
     def corner(step: int, row: float) -> tuple[float, float]:
-        """Return the left upper corner of a box. Step 0 is the start."""
+        """Return x and y of the upper left corner of a box. Step 0 is the start of the search."""
         return step * (width + _GAP), _TOP + (row - top) * _ROW
 
     drawing = Drawing(title_text(search_title(searched)), _description(searched))

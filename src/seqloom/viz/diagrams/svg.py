@@ -213,16 +213,16 @@ def widest(texts: Sequence[str]) -> float:
 
 
 def token_label(piece: str) -> str:
-    """Return a piece without its word marker, in one short line.
+    """Return a short label for a token, without SentencePiece's leading "▁".
 
-    A piece that is only a space or a word marker becomes ␣.
+    A token that is only a space or only "▁" becomes ␣.
     """
     label = strip_word_marker(piece)
     return fit_to_line("␣" if label.strip() in ("", "▁") else label, _MAX_LABEL_CELLS)
 
 
 def title_text(text: str) -> str:
-    """Return a text for use in a title, cut to one line of at most `_MAX_TITLE_CELLS` cells."""
+    """Return a text for use in a title, cut to one line of at most 60 characters."""
     return fit_to_line(text, _MAX_TITLE_CELLS)
 
 

@@ -20,7 +20,10 @@ _SKIP = 34
 
 @dataclass(frozen=True)
 class _Sublayer:
-    """A sublayer with its residual connection. `memory` is the shape of a second input, if any."""
+    """A sublayer with its residual connection.
+
+    memory: shape of the encoder output that the sublayer reads; "" if it reads no encoder output
+    """
 
     lines: list[str]
     residual: Residual
@@ -100,11 +103,11 @@ def _draw_sublayer(
     *,
     is_top: bool,
 ) -> float:
-    """Draw a sublayer below the box that uses its output. Return the y of its lower end.
+    """Draw a sublayer. Returns the y position of its lower end.
 
-    place:  left edge, upper end and width of the sublayer
-    is_top: True for the last sublayer, whose output line ends with an arrowhead. The output line of
-            another sublayer has none, because it ends where the input of the next one forks
+    place:  left edge, upper end and width of the sublayer in pixels
+    stream: shape of its input and output, such as "B × S × 512"
+    is_top: True for the uppermost sublayer. Only its output line has an arrowhead
     """
     left, y, width = place
     centre = left + width / 2

@@ -23,7 +23,10 @@ _ROW_GAP = 30
 
 @dataclass(frozen=True)
 class _Chain:
-    """One recurrent layer over a text. `predictions` are empty for an encoder."""
+    """A recurrent layer that reads a text: its tokens, hidden states and predictions.
+
+    predictions: empty for an encoder
+    """
 
     name: str
     cell: str
@@ -36,7 +39,7 @@ def draw_unrolled_rnn(trace: ForwardTrace) -> Svg:
     """Draw every step of the lowest recurrent layer: token, hidden vector and prediction.
 
     For a language model, this is a layer of the decoder. The prediction of a step is the next token
-    of the text with its probability. For other models, it is a layer of the encoder, and the
+    of the text with its probability. For other models, this is a layer of the encoder, and the
     drawing has no predictions.
     """
     chain = _chain(trace)

@@ -162,7 +162,7 @@ def spread_rows(desired: Sequence[float], gap: float = 1.0) -> list[float]:
 
 
 def shorten_piece(piece: str) -> str:
-    """Return a piece without its word marker, cut to `MAX_LABEL_LENGTH` characters."""
+    """Return a piece without SentencePiece's leading "▁", cut to at most 16 characters."""
     label = strip_word_marker(piece)
     return label if len(label) <= MAX_LABEL_LENGTH else f"{label[: MAX_LABEL_LENGTH - 1]}…"
 
