@@ -74,7 +74,7 @@ class LearnedLookup(Lookup):
 
     @property
     def weight(self) -> nn.Parameter:
-        """The learned vectors of all tokens, without replacements: (V, D)"""
+        """The learned vectors of all tokens, from the embedding table: (V, D)"""
         weight = self.table.weight
         assert isinstance(weight, nn.Parameter)
         return weight

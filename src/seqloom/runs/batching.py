@@ -148,6 +148,6 @@ def run_in_halves(
 
 
 def halves(indices: list[int]) -> list[list[int]]:
-    """Split a list into two halves. Returns an empty list for a single index."""
+    """Split a list into two halves. A list of one index cannot be split: returns []."""
     middle = len(indices) // 2
     return [indices[:middle], indices[middle:]] if middle else []

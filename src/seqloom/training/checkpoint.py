@@ -246,6 +246,6 @@ def check_same_recipe(saved: RunConfig, new: RunConfig, folder: Path) -> None:
 def _may_change(key: str) -> bool:
     """True if a resumed run may change this setting.
 
-    Then the list `MAY_CHANGE` names the setting, or the section or list that contains it.
+    This is the case if `MAY_CHANGE` contains the setting, or the section that it belongs to.
     """
     return any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in MAY_CHANGE)

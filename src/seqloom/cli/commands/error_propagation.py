@@ -51,9 +51,9 @@ def error_propagation(
 ) -> None:
     """Measure how one wrong token changes the probability of the rest of the reference.
 
-    For every sentence, computes the log-probability of each reference token after the reference
-    prefix, after a prefix with one wrong token, and after the model's own output. Prints the means
-    by distance from the first error of the greedy output.
+    Computes the log-probability of each reference token three times: after the tokens before it in
+    the reference, after the same tokens with one of them replaced by a wrong token, and after the
+    output of the model. Prints the mean of each by the distance from the first wrong token.
     """
     from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
     from seqloom.cli.inputs import read_examples

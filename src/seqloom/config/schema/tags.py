@@ -191,7 +191,7 @@ def _unknown_language_problems(data: DataConfig) -> Iterator[str]:
 
 
 def _hold_out_problems(data: DataConfig) -> Iterator[str]:
-    """Yield an error message if dev or test is held out of data trained in both directions.
+    """Yield an error message if dev or test is held out of data that is used in both directions.
 
     Only the source sentence decides whether a pair of sentences is held out. In the other
     direction, the other sentence is the source. So a pair that is held out in de-en could be a

@@ -1,7 +1,7 @@
 """Subword regularisation: a training split is segmented into subwords several times at random. The
 epochs use these segmentations in turn.
 
-Kudo 2018 (unigram) and Provilkov et al. 2020 (BPE-dropout).
+Methods: Kudo 2018 for unigram subwords, and Provilkov et al. 2020 for BPE (BPE-dropout).
 """
 
 import hashlib

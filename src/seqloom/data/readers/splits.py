@@ -488,7 +488,7 @@ def _hash_fraction(text: str) -> float:
 def empty_corpus_error(
     config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
 ) -> DataError:
-    """Return the error to raise if a corpus has no example of a split."""
+    """Return the error to raise if a corpus has no example in a split."""
     if isinstance(corpus, HoldOutConfig):
         return DataError(
             f"data.{split}: holding out {corpus.fraction:.1%} of the training data selects no "

@@ -10,7 +10,7 @@ CHUNK = 64
 def top_k(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the `count` largest values of each row, largest first, and their columns.
 
-    (R, V) -> (R, C), (R, C)
+    (R, V) -> (R, C), (R, C); C = count
 
     Sorting thousands of values to find a few is slow. The first pass computes the maximum of each
     chunk of columns. The C largest values are in the C chunks with the largest maxima, so the

@@ -1,7 +1,7 @@
-"""A dropout mask for a CPU that needs fewer random numbers than the mask of torch.
+"""Dropout on a CPU with fewer random numbers than the dropout of torch.
 
-torch draws 32 random bits for each entry. This takes longer than the matrix product whose result is
-dropped out. 16 bits are enough to decide whether an entry is dropped, so here one random number of
+torch draws 32 random bits for each entry. This takes longer than the matrix product before the
+dropout. 16 bits are enough to decide whether an entry is dropped, so here one random number of
 64 bits is used for four entries.
 """
 

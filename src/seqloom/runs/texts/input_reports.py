@@ -62,8 +62,8 @@ class Problem:
     """Texts with the same kind of problem.
 
     numbers: the numbers of the texts, counted from 1
-    parts:   the parts of the texts that have the problem, such as missing numbers, and the count of
-             each part
+    parts:   the words or characters that cause the problem, for example unknown characters, and how
+             often each occurs
     """
 
     numbers: list[int] = field(default_factory=list)

@@ -100,7 +100,7 @@ def shard_like(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Ten
 
 
 def _weight(weights: Mapping[str, Tensor], name: str) -> Tensor | None:
-    """Return the weight that a tensor belongs to; None if its name contains no name of a weight."""
+    """Return the weight whose name is part of the name of a tensor; None if there is none."""
     return next((weights[part] for part in name.split(":") if part in weights), None)
 
 

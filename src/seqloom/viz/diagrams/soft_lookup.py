@@ -34,10 +34,10 @@ class _Lookup:
 
 
 def draw_soft_lookup(lookup: LookupTable | Explanation) -> Svg:
-    """Draw how a query reads a weighted mean of all values.
+    """Draw how attention computes a weighted mean of all values for a query.
 
-    lookup: a table of keys and values, or the explanation of a decoder step with attention. Of long
-            vectors, only the first entries are drawn.
+    lookup: a table of keys and values, or the explanation of a decoder step with attention. Only
+            the first entries of long vectors are drawn.
     """
     numbers = _of_table(lookup) if isinstance(lookup, LookupTable) else _of_step(lookup)
     names = [
