@@ -11,8 +11,8 @@
              c' = f ∘ c + i ∘ tanh(W_c x + U_c h)
              h' = o ∘ tanh(c')
 
-Each W x and each U h has its own bias, omitted above. torch computes the cells, except a GRU in
-training on a CPU (`fast/gru.py`, `fast/repeated_gru.py`). A state is one tensor (B, C): the hidden
+Each W x and each U h has its own bias, omitted above. torch computes the cells, except a GRU on
+a CPU in training and for many rows (`fast/gru.py`, `fast/repeated_gru.py`). A state is one tensor (B, C): the hidden
 vector h, followed by the cell c of an LSTM.
 """
 
@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from seqloom.core.batch import Padded
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.fast.dispatch import trains_on_cpu
-from seqloom.nn.fast.gru import gru
+from seqloom.nn.fast.gru import gru, is_gru_faster
 from seqloom.nn.fast.repeated_gru import repeated_gru
 
 Cell = Literal["rnn", "gru", "lstm"]
@@ -72,7 +72,7 @@ class RecurrentLayer(nn.Module):
 
         Return the hidden vectors (B, T, N) and the final state (B, C).
         """
-        if self.cell == "gru" and trains_on_cpu(inputs, self.network.all_weights[0][1]):
+        if self.cell == "gru" and is_gru_faster(inputs, self.network.all_weights[0][1]):
             hidden = gru(inputs.transpose(0, 1).contiguous(), state, self.weights())  # (T, B, N)
             return hidden.transpose(0, 1), hidden[-1]
         if not self._drops_weights:

@@ -1,11 +1,14 @@
 """The GRU with a hand-written gradient has the outputs and gradients of torch's GRU."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.core.batch import Padded
+from seqloom.nn import recurrent
+from seqloom.nn.fast import gru as fast_gru
 from seqloom.nn.recurrent import LayerStep, RecurrentLayer
 
 
@@ -35,6 +38,29 @@ def test_a_gru_in_training_has_the_outputs_and_gradients_of_autograd(
         strict=True,
     ):
         torch.testing.assert_close(gradient, expected_gradient)
+
+
+@pytest.mark.parametrize("is_arm", [True, False])
+@pytest.mark.parametrize("rows", [1, fast_gru.MIN_ROWS_WITHOUT_GRADIENT])
+def test_a_gru_without_gradients_has_the_outputs_of_torch_and_is_the_fast_one_for_many_rows_on_arm(
+    monkeypatch: pytest.MonkeyPatch, is_arm: bool, rows: int
+) -> None:
+    monkeypatch.setattr(fast_gru, "IS_ARM", is_arm)
+    calls: list[int] = []
+
+    def counted_gru(*arguments: Tensor | list[Tensor]) -> Tensor:
+        calls.append(rows)
+        return fast_gru.gru(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recurrent, "gru", counted_gru)
+    layer = RecurrentLayer("gru", input_width=3, width=4).eval()
+    inputs, state = torch.randn(rows, 7, 3), torch.randn(rows, 4)
+    with torch.inference_mode():
+        hidden, last = layer(inputs, state)
+        expected, expected_last = layer.network(inputs, state.unsqueeze(0))
+    torch.testing.assert_close(hidden, expected)
+    torch.testing.assert_close(last, expected_last.squeeze(0))
+    assert bool(calls) == (is_arm and rows > 1)
 
 
 @settings(deadline=None, max_examples=20)
