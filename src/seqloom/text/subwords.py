@@ -56,7 +56,11 @@ class SubwordTokenizer:
     unknown_unit: ClassVar[Literal["character", "word"]] = "character"
 
     def __init__(self, model: bytes, preprocessing: Preprocessing) -> None:
-        """`model` is a serialised sentencepiece model."""
+        """Load a sentencepiece model.
+
+        model:         the serialised sentencepiece model
+        preprocessing: applied to each text before it is split
+        """
         self.model = model
         self.preprocessing = preprocessing
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -300,9 +304,11 @@ class SampledSubwordTokenizer(SubwordTokenizer):
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
-        """
-        seed: included in `digest`, the hash that identifies encoded data. It does not seed the
-              sampling: for that, call `encode` inside `run_with_sampling_seed`
+        """Create a tokenizer with the vocabulary of `tokenizer`.
+
+        alpha: strength of the sampling, see the class
+        seed:  seed for the caller to pass to `run_with_sampling_seed`, because `encode` does not
+               use it. It is part of `digest`, the hash that identifies encoded data
         """
         super().__init__(tokenizer.model, tokenizer.preprocessing)
         self.alpha = alpha

@@ -85,7 +85,7 @@ class _UnitTooLargeError(Exception):
 
 
 class _LimitedFile:
-    """Raises an error if too many bytes are read for one translation unit.
+    """A file that raises an error if too many bytes are read for one translation unit.
 
     bytes_of_unit: number of bytes since the last unit. The caller sets it to 0 after each unit.
     """
