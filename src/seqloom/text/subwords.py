@@ -187,8 +187,8 @@ class SubwordTokenizer:
     def _utf8_of_plain_texts(self, texts: Sequence[str]) -> list[bytes] | None:
         """Preprocess all texts at once and convert them to UTF-8. Faster than one text at a time.
 
-        Returns None if this is not possible, because a text needs more than Unicode normalisation.
-        An example is a text with a tab or with two adjacent spaces.
+        This is only possible if the texts need no preprocessing except Unicode normalisation.
+        Returns None if they need more, for example if a text contains a tab or two adjacent spaces.
         """
         if self.preprocessing.tags.names or self.preprocessing.lowercase:
             return None
@@ -343,7 +343,7 @@ def run_with_sampling_seed(seed: int, work: Callable[[], Result]) -> Result:
     """Run `work` and return its result. `seed` determines which segmentations `work` samples.
 
     sentencepiece has one random generator per thread. It seeds this generator only once, when the
-    thread samples for the first time. So `work` runs in a new thread.
+    thread samples for the first time. So `work` runs in a new thread, which starts with `seed`.
     """
     results: list[Result] = []
     errors: list[BaseException] = []

@@ -265,7 +265,8 @@ def _draw_layer(axes: Any, layer: StateNorms, colour: str, with_parts: bool) -> 
 
     Norms of zero are left out, because the axis is logarithmic.
 
-    with_parts: True to also draw a curve for each part of the gradient
+    with_parts: True to also draw a curve for each part of the gradient, for example the part that
+                flows through the next step
     """
     positions = range(len(layer.labels))
 

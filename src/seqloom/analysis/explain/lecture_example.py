@@ -63,12 +63,14 @@ Scale = Literal["one", "sqrt", "width"]
 class AttentionExample:
     """The numbers and the choices of a worked example of self-attention.
 
+    By default, the numbers are those of an example in a lecture on attention.
+
     Here K is the width of queries and keys, and V is the width of values.
 
-    states:     (S, D) the states h, one row each. Default: those of the lecture
-    to_query:   (K, D) the matrix Wq. Default: that of the lecture
-    to_key:     (K, D) the matrix Wk. Default: that of the lecture
-    to_value:   (V, D) the matrix Wv. Default: that of the lecture
+    states:     (S, D) the states h, one row each
+    to_query:   (K, D) the matrix Wq
+    to_key:     (K, D) the matrix Wk
+    to_value:   (V, D) the matrix Wv
     query:      number of the state that attends, counted from 1. Default: 2
     score:      "dot" (q · k), "bilinear" (hᵀ W h, W = Wqᵀ Wk), "additive" (1 · tanh(Wq h + Wk h))
                 or "rbf" (-γ‖q - k‖²). Default: "dot"

@@ -94,7 +94,8 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
         raise ApiError(
             413,
             "too-large",
-            f"the image has {width:,} × {height:,} pixels; the limit is {max_pixels:,} in total",
+            f"the image has {width:,} × {height:,} pixels; the limit is {max_pixels:,} in total; "
+            "send a smaller image",
         )
     return ModelInput(
         None, (), decode_pixels(content, "the image in the request", run.task.image_size)
