@@ -65,7 +65,7 @@ def existing_parent(path: Path | None) -> Path | None:
 
 
 def existing_runs(folders: list[Path] | None) -> list[Path] | None:
-    """Option callback: return the run folders at several paths, see `existing_run`."""
+    """Option callback for a repeated option: return the run folder at each path."""
     if folders is None:
         return None
     return [found for folder in folders if (found := existing_run(folder)) is not None]

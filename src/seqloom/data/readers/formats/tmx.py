@@ -126,8 +126,10 @@ def _example(unit: Element, where: str, config: TmxConfig, table: str) -> Exampl
 
 
 def _texts(unit: Element) -> list[tuple[str, str]]:
-    """Return (language, text) for each text (`seg`) in the variants (`tuv`) of a unit. A variant is
-    the unit in one language."""
+    """Return (language, text) for each text of a translation unit.
+
+    A `tuv` element holds the unit in one language, and its `seg` elements hold the texts.
+    """
     texts = []
     for variant in unit:
         if _name(variant) != "tuv":
