@@ -113,8 +113,8 @@ def test_a_continued_optimiser_gets_empty_state_for_new_rows(
 @pytest.mark.parametrize(
     ("new_tags", "message"),
     [
-        ([], r"<2cs> is no tag of .*text\.new_tags = \[\{ tag = '<2cs>', like = '<2"),
-        ([{"tag": "<2cs>", "like": "<2xx>"}], r"<2xx> is not in the vocabulary.*<2de>, <2fr>"),
+        ([], r"has no tag <2cs>\. .*text\.new_tags = \[\{ tag = '<2cs>', like = '<2"),
+        ([{"tag": "<2cs>", "like": "<2xx>"}], r"but <2xx> is not in it\. .*<2de>, <2fr>"),
         ([*NEW_TAGS, {"tag": "<2fr>", "like": "<2de>"}], "<2fr> is already in the vocabulary"),
     ],
 )

@@ -122,7 +122,7 @@ def record_forward(model: Model, batch: Batch) -> ForwardRecord:
 def _record_encoder(model: Model, stack: ExitStack) -> list[RecordedLayer]:
     """Start to record the hidden states of each encoder layer.
 
-    Returns the records, which are filled when the encoder runs. Recording ends when the stack is
+    Returns the records, which are filled when the encoder runs. Recording ends when `stack` is
     closed.
     """
     match model.encoder:
@@ -137,7 +137,7 @@ def _record_encoder(model: Model, stack: ExitStack) -> list[RecordedLayer]:
 def _record_directions(encoder: RecurrentEncoder, stack: ExitStack) -> list[RecordedLayer]:
     """Start to record the hidden states of each layer and direction of a recurrent encoder.
 
-    Returns the records, which are filled when the encoder runs. Recording ends when the stack is
+    Returns the records, which are filled when the encoder runs. Recording ends when `stack` is
     closed.
     """
     has_both = bool(encoder.forward_layers) and bool(encoder.backward_layers)
@@ -241,7 +241,7 @@ def _record_outputs(
 ) -> list[RecordedLayer]:
     """Start to record the output of each Transformer layer.
 
-    Returns the records, which are filled when the layers run. Recording ends when the stack is
+    Returns the records, which are filled when the layers run. Recording ends when `stack` is
     closed.
     """
     records = []
@@ -251,9 +251,9 @@ def _record_outputs(
         def split(
             module: nn.Module, arguments: object, stream: Tensor, record: RecordedLayer = record
         ) -> Tensor:
-            """Record the output (B, N, D) of a layer as one tensor for each of the N positions.
+            """Record the output (B, N, D) of a layer as N tensors, one for each position.
 
-            Returns the output, joined from these tensors, so that the gradient passes through them.
+            Returns the output as the stack of these tensors. So they get gradients.
             """
             record.states.extend(stream.unbind(1))
             return torch.stack(record.states, dim=1)
@@ -292,9 +292,8 @@ def _replacing(module: nn.Module, name: str, function: Callable[..., object]) ->
 
 
 def _separate(tensor: Tensor) -> Tensor:
-    """Return a new tensor of the autograd graph with the same values.
+    """Return a new tensor with the same values, which is a separate node of the autograd graph.
 
-    Other code may use the original tensor too. The gradient at the new tensor includes only the
-    uses of the new tensor.
+    The gradient at the new tensor does not include other uses of the original tensor.
     """
     return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()

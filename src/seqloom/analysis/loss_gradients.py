@@ -39,12 +39,14 @@ class StateGradients:
     """Gradients at the hidden states of one layer.
 
     name:  for example "layer 1", or "layer 1 ←" for the backward direction
-    width: width of the hidden vector h. The states of an LSTM are [h; c] with the cell c, and C is
-           2 · width; otherwise C is `width`
-    total: (B, N, C) gradient at each state. N is S in an encoder, and T in a Transformer decoder.
-           In a recurrent decoder, N is T + 1, and position 0 is the initial state
-    parts: summands of `total`: "output", "recurrence" and, for the decoder layer from which
-           attention computes its queries, "query". Empty for Transformer layers
+    width: width of the hidden vector h
+    total: (B, N, C) gradient at each of the N states. C is `width`. For an LSTM, C is 2 · `width`,
+           because the state is [h; c] with the cell c. In a recurrent decoder, state 0 is the
+           initial state, and the states after the steps follow. Other layers have one state per
+           token
+    parts: terms whose sum is `total`, by the path of the gradient: "output", "recurrence" and
+           "query". "query" exists only for the decoder layer from which attention computes its
+           queries. Empty for Transformer layers
     """
 
     name: str

@@ -22,9 +22,10 @@ def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfi
     """Load the engine for predictions with these options, and print a note about the engine.
 
     The note says which engine was chosen and why. There is no note if the user chose torch, or if
-    torch was chosen because the model is not a Transformer: users expect torch in these cases.
-    The compiled engine is not compiled here. Compilation takes long and is used only for single
-    texts, so it starts when a single text is decoded.
+    the model is not a Transformer, because users expect torch in these cases.
+
+    If the engine is "compiled", the model is not compiled yet. Compilation takes about half a
+    minute and starts when a single text is decoded. Several texts are decoded without it.
     """
     from seqloom.runs.engine.select import EngineChoice
 

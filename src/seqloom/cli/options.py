@@ -42,7 +42,7 @@ _WRITTEN_BY = "Give a folder that `seqloom train` wrote, or a file that `seqloom
 
 
 def existing_run(path: Path | None) -> Path | None:
-    """Option callback: return the folder of the run (see `locate_run`).
+    """Option callback: return the run folder at a path. Raises NotFoundError if there is none.
 
     Also starts a thread that checks the integrity of the run's files while the command imports
     torch.
@@ -65,7 +65,7 @@ def existing_parent(path: Path | None) -> Path | None:
 
 
 def existing_runs(folders: list[Path] | None) -> list[Path] | None:
-    """Option callback: call `existing_run` for each value of a repeated option."""
+    """Option callback for a repeated option: return the run folder at each path."""
     if folders is None:
         return None
     return [found for folder in folders if (found := existing_run(folder)) is not None]

@@ -53,7 +53,7 @@ def _build_rule(config: RuleExtensionConfig, tokenizer: Tokenizer | None) -> Rul
 
 
 def build_normalisation(config: DecodingConfig) -> LengthNormalisation:
-    """Build the rule by which a search normalises the scores of its outputs by their length."""
+    """Build the length normalisation that a search applies to the scores of its outputs."""
     return LengthNormalisation(config.length_penalty, config.length_counts_end)
 
 

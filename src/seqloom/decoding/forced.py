@@ -24,7 +24,9 @@ def force(
     normalisation: LengthNormalisation = PER_TOKEN,
     ends: bool = True,
 ) -> list[Hypothesis]:
-    """Return each target as a hypothesis, with the log-probabilities of its tokens and of END.
+    """Compute the log-probabilities of the tokens of given targets, and of END after each target.
+
+    Returns one hypothesis per target.
 
     log p(y | x) = Σ_t log p(y_t | y_1 ... y_{t-1}, x)
 

@@ -52,7 +52,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read all weights of the folder as float32: one safetensors file, or several with an index."""
+    """Read all weights of a Hugging Face model folder as float32.
+
+    The folder contains one safetensors file, or several with an index file.
+    """
     if (folder / WEIGHTS).is_file():
         return _read_tensors(folder / WEIGHTS)
     if (folder / INDEX).is_file():

@@ -33,10 +33,7 @@ def select_positions(memory: Memory) -> tuple[Tensor, Tensor]:
 
 
 def select_last(memory: Memory) -> tuple[Tensor, Tensor]:
-    """Select the encoder's final state, to predict one label per source.
-
-    The final state is the `Memory.summary` of the top layer.
-    """
+    """Select the final state of the encoder's top layer, to predict one label per source."""
     return memory.summary[:, -1:], _one_per_row(memory)
 
 
@@ -53,7 +50,7 @@ def _one_per_row(memory: Memory) -> Tensor:
 
 @dataclass(frozen=True)
 class LabelSource:
-    """What the decoder keeps for each source: the `fixed` part of its state.
+    """The part of the decoder state that stays the same at all steps.
 
     vectors: (B, N, D) the vectors from which labels are predicted. N is the number of source
              positions, or 1 if a source has one label
@@ -118,10 +115,10 @@ class LabelDecoder(DecoderModule):
     def _features(self, labelled: Tensor, tokens: Tensor) -> Tensor:
         """Compute the input features of the readout: (…, F + 1)
 
-        If `previous` is given, append the embedding of the previous label to each vector. F is the
-        resulting width. Then apply dropout to the vectors, but not to the end flag.
+        If the decoder reads the previous label, its embedding is appended to the vector. F is the
+        width of the vector with the embedding. Dropout is not applied to the end flag.
 
-        labelled: (…, D + 1) vectors. The last entry is the end flag: 1 after the last label, else 0
+        labelled: (…, D + 1) a vector of width D and an end flag: 1 after the last label, else 0
         tokens:   (…) previous labels
         """
         vectors, ends = labelled[..., :-1], labelled[..., -1:]
@@ -131,11 +128,14 @@ class LabelDecoder(DecoderModule):
 
 
 def _gather_labelled(vectors: Tensor, counts: Tensor, positions: Tensor) -> Tensor:
-    """Return the vector at each position, with an end flag appended.
+    """Return the vector at each position, with an end flag appended: (B, T, D + 1)
 
-    (B, N, D), (B,), (B, T) -> (B, T, D + 1). The flag is 1 if all labels of the row are before this
-    position, otherwise 0. Positions after the last label repeat the vector of the last label, so
-    that the vectors of padding are never used.
+    The flag is 0 at positions that have a label, and 1 after the last label. Positions after the
+    last label get the vector of the last label, so that the vectors of padding are never used.
+
+    vectors:   (B, N, D)
+    counts:    (B,) number of labels of each row
+    positions: (B, T)
     """
     last = (counts - 1).clamp(min=0).unsqueeze(1)
     index = torch.minimum(positions, last).unsqueeze(-1).expand(-1, -1, vectors.shape[-1])

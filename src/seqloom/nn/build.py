@@ -79,10 +79,10 @@ def build_lookup(
 
 
 def build_positions(config: PositionsConfig, width: int) -> Positions:
-    """Build the module with which an `Embedder` adds or appends position vectors.
+    """Build the module that adds position vectors to token vectors, or appends them.
 
-    For rotary positions, return a module that changes nothing, because attention applies rotary
-    positions to queries and keys.
+    For rotary positions, return a module that changes nothing, because attention rotates queries
+    and keys itself.
 
     width: width of the token vectors
     """
@@ -153,7 +153,11 @@ def _build_selection(config: AttentionConfig) -> Selection:
 
 
 def build_score(config: AttentionConfig, query_width: int, key_width: int) -> AttentionScore:
-    """Build the score of an attention layer. The widths are those of one head."""
+    """Build the score function of an attention layer.
+
+    query_width: width of the queries of one head
+    key_width:   width of the keys of one head
+    """
     if config.selection == "nearest":
         # The score is minus the squared distance, so the nearest key has the highest score.
         return RbfScore(1.0)

@@ -24,10 +24,10 @@ from seqloom.runs.prediction import Prediction
 
 
 def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfig, int]]:
-    """Return the searches that produce the candidates, each with its number of candidates.
+    """Return the searches that produce candidates for minimum Bayes risk decoding.
 
-    Beam search comes before sampling. Therefore, of two candidates with equal utility, the one from
-    beam search is ranked higher.
+    Each search comes with its number of candidates. Beam search comes before sampling. Therefore,
+    of two candidates with equal utility, the one from beam search is ranked higher.
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:
@@ -44,7 +44,8 @@ def rank_by_expected_utility(
 ) -> list[Prediction]:
     """Rank candidates by expected utility, highest first.
 
-    Each distinct text is returned once. Its score is its expected utility.
+    The expected utility of a candidate is its mean similarity to the other candidates. It becomes
+    the score of the candidate. Of candidates with the same text, only the first is returned.
     """
     scores = expected_utility([candidate.text for candidate in candidates], config.utility)
     first = {candidate.text: index for index, candidate in reversed(list(enumerate(candidates)))}

@@ -492,9 +492,9 @@ class Run:
 
 
 def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
-    """Return `option`, or `default` if `option` is None.
+    """Return the value of an option that only translation has.
 
-    Returns False in any case if the task is not translation.
+    This is `option`, or `default` if `option` is None. For other tasks, return False.
     """
     return isinstance(config.task, TranslationConfig) and (default if option is None else option)
 

@@ -49,8 +49,8 @@ class Translation(TokenTask):
     def prepare(self, text: str) -> ModelInput:
         """Convert an input text to a model input.
 
-        White space around the text is removed, as in training. If `tag_side` is "target", the
-        tag at the start of the text is removed from the source, and the output must start with it.
+        White space around the text is removed. If `tag_side` is "target", a tag at the start of
+        the text, such as a target language, is removed too. The output then starts with this tag.
         """
         tag, rest = "", text.strip()
         if self.tag_side == "target":

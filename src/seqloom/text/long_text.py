@@ -82,7 +82,7 @@ class LongTextTokenizer:
         write_content(folder / f"{name}.json", {"kind": self.kind})
 
     def _lines(self, ids: Sequence[int]) -> Iterator[list[int]]:
-        """Split ids at newline tokens. Yields one more list than there are newline tokens."""
+        """Yield the token ids of each line, without the newline tokens between the lines."""
         line: list[int] = []
         for id_ in ids:
             if id_ == self.newline:

@@ -118,7 +118,10 @@ class SegmentedText:
         return self.join_with_starts(translations)[0]
 
     def join_with_starts(self, translations: Sequence[str]) -> tuple[str, list[int]]:
-        """Join the translations. Returns the text and the index of each translation in it."""
+        """Join the translations of the segments.
+
+        Returns the joined text, and the index at which each translation starts in this text.
+        """
         parts: list[str] = []
         starts: list[int] = []
         length, previous, last = 0, "", ""
@@ -144,12 +147,12 @@ def single_segment(text: str) -> SegmentedText:
 
 
 def fits_always(text: str) -> bool:
-    """Return True: a text of any length is short enough for one model input."""
+    """Return True for every text: the length of a model input is not limited."""
     return True
 
 
 def no_spans(text: str) -> Sequence[Span]:
-    """Return an empty list: the text has no protected spans, so it can be split everywhere."""
+    """Return no protected spans (such as URLs), so that the text can be split everywhere."""
     return ()
 
 
@@ -173,7 +176,11 @@ def split_text(
 def split_segments(
     segmented: SegmentedText, fits: Fits, find_spans: FindSpans = no_spans
 ) -> SegmentedText:
-    """Split only the segments that are too long for one model input."""
+    """Split the segments that are too long for one model input, and keep the others.
+
+    fits:       decides whether a part is short enough for one model input
+    find_spans: returns the protected spans of a text, such as URLs, which are not split
+    """
     pieces: list[str] = []
     for segment in segmented.segments:
         pieces += [segment.before, *split_until_fitting(segment.text, fits, find_spans)]
@@ -247,7 +254,8 @@ def _split_position(text: str, find_spans: FindSpans) -> int | None:
 
     A text is split at the end of a clause near its middle. If there is none, the text is split at
     the white space closest to its middle. A text without white space is split near its middle, but
-    neither inside a protected span nor between a character and its combining marks.
+    neither inside a protected span, such as a URL, nor between a character and its combining
+    marks.
     """
     # Characters count as many times as their decomposed form is long, so that a composed and a
     # decomposed text are split at the same place.

@@ -56,7 +56,11 @@ class SubwordTokenizer:
     unknown_unit: ClassVar[Literal["character", "word"]] = "character"
 
     def __init__(self, model: bytes, preprocessing: Preprocessing) -> None:
-        """`model` is a serialised sentencepiece model."""
+        """Load a sentencepiece model.
+
+        model:         the serialised sentencepiece model
+        preprocessing: applied to each text before it is split
+        """
         self.model = model
         self.preprocessing = preprocessing
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -183,8 +187,8 @@ class SubwordTokenizer:
     def _utf8_of_plain_texts(self, texts: Sequence[str]) -> list[bytes] | None:
         """Preprocess all texts at once and convert them to UTF-8. Faster than one text at a time.
 
-        Returns None if this is not possible, because a text needs more than Unicode normalisation.
-        An example is a text with a tab or with two adjacent spaces.
+        This is only possible if the texts need no preprocessing except Unicode normalisation.
+        Returns None if they need more, for example if a text contains a tab or two adjacent spaces.
         """
         if self.preprocessing.tags.names or self.preprocessing.lowercase:
             return None
@@ -300,9 +304,11 @@ class SampledSubwordTokenizer(SubwordTokenizer):
     """
 
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
-        """
-        seed: included in `digest`, the hash that identifies encoded data. It does not seed the
-              sampling: for that, call `encode` inside `run_with_sampling_seed`
+        """Create a tokenizer with the vocabulary of `tokenizer`.
+
+        alpha: strength of the sampling, see the class
+        seed:  seed for the caller to pass to `run_with_sampling_seed`, because `encode` does not
+               use it. It is part of `digest`, the hash that identifies encoded data
         """
         super().__init__(tokenizer.model, tokenizer.preprocessing)
         self.alpha = alpha
@@ -337,7 +343,7 @@ def run_with_sampling_seed(seed: int, work: Callable[[], Result]) -> Result:
     """Run `work` and return its result. `seed` determines which segmentations `work` samples.
 
     sentencepiece has one random generator per thread. It seeds this generator only once, when the
-    thread samples for the first time. So `work` runs in a new thread.
+    thread samples for the first time. So `work` runs in a new thread, which starts with `seed`.
     """
     results: list[Result] = []
     errors: list[BaseException] = []

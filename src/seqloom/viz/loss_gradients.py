@@ -150,7 +150,7 @@ class _LogScale:
 
 
 def _weights(trace: LossGradientTrace, ascii_only: bool) -> Text:
-    """Draw the norm of each group of parameters, and below it the norms of its parameters."""
+    """Draw the gradient norm of each group of parameters, and below it those of its parameters."""
     groups = trace.group_norms()
     norms = [*groups.values(), *(parameter.norm for parameter in trace.weights)]
     scale = _LogScale.of(norms, ascii_only)
@@ -209,7 +209,7 @@ def _matrices(head: AttentionNorms, ascii_only: bool) -> dict[str, Matrix]:
 
 
 def _step_norms(rows: Matrix) -> list[float]:
-    """Return one norm for each decoder step: that of the gradient at all keys together.
+    """Return, for each decoder step, the norm of the gradient at all keys together.
 
     rows: (T, S) norm of the gradient at each key, for each decoder step
     """
@@ -238,7 +238,10 @@ def save_loss_gradients(
 
 
 def _states_figure(path: Path, trace: LossGradientTrace) -> Any:
-    """Draw one panel for the encoder and one for the decoder, with a curve for each layer."""
+    """Draw the gradient norms at hidden states, with a curve for each layer.
+
+    The figure has one panel for the encoder and one for the decoder.
+    """
     sides = {"encoder states h": trace.encoder, "decoder states s": trace.decoder}
     shown = {title: layers for title, layers in sides.items() if layers}
     sizes = [max(len(layers[0].labels), 6) for layers in shown.values()]
@@ -262,7 +265,8 @@ def _draw_layer(axes: Any, layer: StateNorms, colour: str, with_parts: bool) -> 
 
     Norms of zero are left out, because the axis is logarithmic.
 
-    with_parts: True to also draw a curve for each part of the gradient
+    with_parts: True to also draw a curve for each part of the gradient, for example the part that
+                flows through the next step
     """
     positions = range(len(layer.labels))
 
@@ -322,7 +326,7 @@ def _attention_figure(path: Path, trace: LossGradientTrace, head: AttentionNorms
 
 
 def _weights_figure(path: Path, trace: LossGradientTrace) -> Any:
-    """Draw one bar for each parameter. The parameters of a group have the same colour."""
+    """Draw the gradient norm of each parameter as a bar. Each parameter group has one colour."""
     count = len(trace.weights)
     figure = create_figure(
         path, (9.0, min(max(0.24 * count + 1.5, 3.0), 40.0)), "drawing gradients"

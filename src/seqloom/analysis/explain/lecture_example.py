@@ -63,12 +63,14 @@ Scale = Literal["one", "sqrt", "width"]
 class AttentionExample:
     """The numbers and the choices of a worked example of self-attention.
 
+    By default, the numbers are those of an example in a lecture on attention.
+
     Here K is the width of queries and keys, and V is the width of values.
 
-    states:     (S, D) the states h, one row each. Default: those of the lecture
-    to_query:   (K, D) the matrix Wq. Default: that of the lecture
-    to_key:     (K, D) the matrix Wk. Default: that of the lecture
-    to_value:   (V, D) the matrix Wv. Default: that of the lecture
+    states:     (S, D) the states h, one row each
+    to_query:   (K, D) the matrix Wq
+    to_key:     (K, D) the matrix Wk
+    to_value:   (V, D) the matrix Wv
     query:      number of the state that attends, counted from 1. Default: 2
     score:      "dot" (q · k), "bilinear" (hᵀ W h, W = Wqᵀ Wk), "additive" (1 · tanh(Wq h + Wk h))
                 or "rbf" (-γ‖q - k‖²). Default: "dot"
@@ -100,7 +102,7 @@ class AttentionExample:
 
     @classmethod
     def of_lecture(cls, score: LectureScore, selection: ExampleSelection) -> "AttentionExample":
-        """Return the example of the lecture with this score and this selection."""
+        """Return the example with the numbers of the lecture, but this score and selection."""
         match score:
             case "dot" | "bilinear" | "additive" | "rbf":
                 return cls(score=score, selection=selection)
@@ -199,7 +201,7 @@ def _score(example: AttentionExample) -> AttentionScore:
 
 
 def _bilinear_matrix(example: AttentionExample) -> Tensor:
-    """W = Wqᵀ Wk: (D, D)"""
+    """Return the matrix W = Wqᵀ Wk of the bilinear score: (D, D)"""
     return to_tensor(example.to_query).T @ to_tensor(example.to_key)
 
 
@@ -217,7 +219,10 @@ def _linear(rows: Rows) -> Linear:
 
 
 def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax") -> Explanation:
-    """Explain the example of the lecture: the attention of the second state to all three states."""
+    """Explain a worked example of self-attention with the numbers of a lecture.
+
+    The second of three states attends to all three states.
+    """
     return explain_example(AttentionExample.of_lecture(score, selection))
 
 
@@ -268,7 +273,7 @@ def explain_example(example: AttentionExample) -> Explanation:
 def _trace_matrices(
     trace: StepTrace, example: AttentionExample, attention: MultiHeadAttention
 ) -> None:
-    """Trace Wq, Wk and Wv, and the parameters of the score function, if it has any."""
+    """Add Wq, Wk and Wv to the trace, and the parameters of the score function, if it has any."""
     matrices = (example.to_query, example.to_key, example.to_value)
     for name, letter, rows in zip(("queries", "keys", "values"), "qkv", matrices, strict=True):
         trace.add(f"to {name}", f"W{letter}", to_tensor(rows), _row_names(len(rows)))
@@ -284,7 +289,7 @@ def _row_names(count: int) -> tuple[str, ...]:
 
 
 def _trace_softmax(trace: StepTrace, products: Tensor, labels: tuple[str, ...], width: int) -> None:
-    """Trace the softmax of the dot products three times: divided by 1, by √d and by d.
+    """Add the softmax of products, products / √d and products / d to the trace.
 
     products: (S,) dot product of the query with each key
     width:    d, the width of the query

@@ -19,7 +19,10 @@ from seqloom.nn.transformer import DecoderLayer, FeedForward, Residual
 
 
 def trace_transformer(decoder: TransformerDecoder, trace: StepTrace) -> Tensor:
-    """Trace the step. Returns the probabilities of the next token: (V,)"""
+    """Run one decoder step and add its intermediate values to the trace.
+
+    Returns the probabilities of the next token: (V,)
+    """
     trace.begin_section("input")
     trace_input(decoder.embedder, trace)
     stream = decoder.embedder(trace.tokens)  # (1, T, D)
@@ -36,7 +39,10 @@ def trace_transformer(decoder: TransformerDecoder, trace: StepTrace) -> Tensor:
 
 
 def _trace_layer(layer: DecoderLayer, stream: Tensor, trace: StepTrace) -> Tensor:
-    """Run one layer over all positions (1, T, D) and trace the last position."""
+    """Run one layer over all positions: (1, T, D) -> (1, T, D)
+
+    Adds the intermediate values at the last position to the trace.
+    """
     prefix, context = f"layer {trace.layer + 1}", trace.current("a")
     trace.begin_section(f"{prefix}: self-attention")
     origin = (

@@ -39,11 +39,12 @@ def fill_defaults(
     path: KeyPath,
     unknown: list[UnknownKey],
 ) -> dict[str, Any]:
-    """Return the table with the missing keys filled in from `default`.
+    """Return a table of a recipe with its missing keys filled in from `default`.
 
-    default: the default value of the field that holds this table, or None if the field has no
-             default. If it is None, missing keys stay missing, and pydantic later fills in the
-             defaults of the class `section`
+    section: class that describes the table
+    default: default value of the whole table. If it is None, missing keys stay missing here, and
+             pydantic later fills in the defaults of `section`
+    path:    path of the table in the recipe
     unknown: list to which unknown keys are appended. They are left out of the result
     """
     result: dict[str, Any] = {}
@@ -107,10 +108,10 @@ The defaults of these settings can differ from the old behaviour, now or in a la
 
 
 def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:
-    """Add the missing settings of `OLD_BEHAVIOUR` to the recipe of a run folder.
+    """Add settings that did not exist yet when a run was trained to the recipe of its folder.
 
-    A run folder stores all settings. So a missing setting did not exist when the run was trained.
-    It gets the value that reproduces what seqloom did at that time.
+    A run folder stores all settings that exist at the time of training. A missing setting gets its
+    value in `OLD_BEHAVIOUR`, which reproduces what seqloom did before the setting existed.
     """
     old = {name: {**values, **tables.get(name, {})} for name, values in OLD_BEHAVIOUR.items()}
     return {**tables, **old}

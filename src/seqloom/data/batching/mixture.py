@@ -51,7 +51,7 @@ def groups_of(report: CorpusReport) -> list[DataGroup]:
 
     A split without named groups is a single group.
 
-    report: the report of the split
+    report: contains the number of examples of each group
     """
     ranges: dict[str, list[tuple[int, int]]] = {}
     start = 0

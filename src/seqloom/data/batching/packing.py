@@ -26,9 +26,10 @@ class TokenGrid:
     or the targets of a batch. A row can hold several texts."""
 
     def __init__(self, shape: tuple[int, int], rows: IntArray, columns: IntArray) -> None:
-        """
-        shape:   (B, T)
-        rows:    the row of each text, ascending
+        """Set the place of each text in the tensor.
+
+        shape:   (B, T), the shape of the tensor
+        rows:    the row of each text, in ascending order
         columns: the column at which each text starts
         """
         self.shape = shape
@@ -119,12 +120,15 @@ def _percentile_95(chunks: Iterator[IntArray]) -> float:
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """Several pairs per row. Rows have `length` tokens on the source and on the target side.
+    """Places several source-target pairs in each row of a batch.
 
-    Pairs longer than `length` are put in separate batches, whose rows have 2, 4, … times `length`
-    tokens (at most `budget`). A batch has budget // row length rows.
+    A pair with a source or target longer than `length` goes to another batch, in which the rows
+    are longer: 2, 4, … times `length` tokens, but at most `budget`. The number of rows of a batch
+    is `budget` divided by the length of its rows, rounded down.
 
-    budget: maximum number of tokens on each side of a batch, padding included
+    budget: maximum number of source tokens in a batch, including padding. The maximum for target
+            tokens is the same
+    length: length of a row in tokens, for sources and for targets
     """
 
     budget: int
@@ -185,7 +189,7 @@ class PackedLayout:
         )
 
     def _row_lengths(self, sizes: IntArray) -> IntArray:
-        """Return, for each pair size, the length of the rows in which such a pair is placed."""
+        """Return, for each pair size, the length of the rows that hold pairs of this size."""
         doublings = np.ceil(np.log2(np.maximum(sizes, self.length) / self.length)).astype(np.int64)
         return np.minimum(self.length << doublings, self.budget)
 
@@ -197,9 +201,9 @@ def fill_rows(
 
     Rows are filled one after the other. A row takes the longest remaining pair that fits, until no
     pair fits. The length of a pair is the length of its source or its target, whichever is longer.
-    If several pairs have this length, the row takes one that leaves the free space for sources and
-    for targets more equal. The first rows contain the longest pairs, so the caller has to shuffle
-    the rows.
+    Among pairs of equal length, a row with more free space for targets than for sources prefers a
+    pair with a longer target. Other rows prefer a pair with a longer source. The first rows contain
+    the longest pairs, so the caller has to shuffle the rows.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END
@@ -257,10 +261,10 @@ class _PairPositions:
 
 
 def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairPositions:
-    """Assign pairs to rows in order, starting a new row whenever a pair does not fit.
+    """Assign pairs to rows in the given order. A pair that does not fit starts a new row.
 
-    If the order of the pairs is kept, fewer rows are not possible. So this function never needs
-    more rows for a batch than were planned.
+    This gives the smallest number of rows for pairs in this order. So a batch never needs more
+    rows than `PackedLayout.plan` has given it.
     """
     row = source_end = target_end = 0
     positions: list[tuple[int, int, int]] = []

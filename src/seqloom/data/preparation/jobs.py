@@ -44,11 +44,12 @@ class SplitSource:
     """A corpus of a split, and how its examples are read.
 
     corpus:  the corpus; None if the examples of all corpora of the split are read together
-    read:    reads all examples and invalid lines
-    parts:   the parts of the files of the corpus, one for each shard; None if the files are not cut
-    lines:   number of lines of all parts
-    assigns: True if `read` and the parts also contain the examples held out for dev and test.
-             `write_shard` then assigns each example to its split
+    read:    function that yields all examples and invalid lines
+    parts:   for each shard, the parts of files that it contains; None if files are not cut into
+             parts
+    lines:   total number of lines in the parts
+    assigns: True if the examples held out for dev and test are still among the examples. They are
+             separated when the shards are written
     is_one_shard: True if all examples must be in one shard
     """
 
@@ -62,15 +63,17 @@ class SplitSource:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """A shard to write, and where its examples come from: parts of files, or a temporary file. A
-    job can have neither. Then its examples are passed separately.
+    """A shard to write.
+
+    The examples of the shard are in parts of data files or in a temporary file. If `corpus` and
+    `temporary` are None, they are in neither, and the caller passes them together with the job.
 
     index:     index of the shard among all shards of the split
-    source:    index of the corpus, in the order in which the corpora of the split are read
-    assigns:   True if some examples can be held out for dev and test
-    corpus:    the corpus of `parts`
-    parts:     the parts of files that contain the examples
-    temporary: the temporary file that contains the examples
+    source:    index of the corpus among all corpora of the split
+    assigns:   True if examples held out for dev and test must be separated from the others
+    corpus:    the corpus to which the data files belong
+    parts:     the parts of data files
+    temporary: the temporary file
     """
 
     index: int
@@ -151,11 +154,12 @@ def shard_jobs(
 ) -> Iterator[tuple[ShardJob, Records]]:
     """Yield (job, records) for each shard that is not yet in `folder`, in order.
 
-    A record is an example or an invalid line. If `uses_files` is False, the caller must read the
-    records before it requests the next job.
+    A record is an example or an invalid line.
 
-    uses_files: True if other processes read the records. Records that cannot be read from parts of
-                the data files are then written to temporary files
+    uses_files: True if other processes write the shards. They get the records from files: from
+                parts of the data files, or from temporary files that this function writes. False
+                if the caller writes the shards. It must read the records of a job before it
+                requests the next job
     """
     index = 0
     for number, source in enumerate(sources):

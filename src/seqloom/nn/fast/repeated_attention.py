@@ -34,14 +34,15 @@ class RepeatedKeysValues(KeysValues):
 
 
 def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps: int) -> KeysValues:
-    """Return keys and values whose gradient is computed once for all steps.
+    """Prepare keys and values so that their gradients are computed once for all decoder steps.
 
-    If the keys are not trained on a CPU, return `memory` unchanged.
+    Returns a `RepeatedKeysValues` when training on a CPU. Otherwise returns `memory` unchanged.
 
-    mask:  (B, 1, 1, S) added to the scores: 0 for visible keys, -inf for hidden keys. None: all
-           keys are visible
-    scale: factor by which the dot products of queries and keys are multiplied
-    steps: maximum number of steps
+    memory: the keys and values
+    mask:   (B, 1, 1, S) added to the scores: 0 for visible keys, -inf for hidden keys. None: all
+            keys are visible
+    scale:  factor by which the dot products of queries and keys are multiplied
+    steps:  maximum number of steps
     """
     if not trains_on_cpu(memory.keys, memory.keys):
         return memory
@@ -65,11 +66,13 @@ def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps:
 class _AttentionStep(torch.autograd.Function):
     """One step of attention: queries (B·H, 1, D) -> contexts (B·H, 1, Dv)
 
-    `backward` does not compute the gradients of keys and values. `_GradientSlots` does this once
-    for all steps. It needs the gradients of the scores and of the context of each step. For this
-    purpose each step has two dummy inputs, called slots. They do not change the result. `backward`
-    returns the gradient of the scores as the gradient of the first slot, and the gradient of the
-    context as that of the second. Autograd passes both on to `_GradientSlots`.
+    `backward` computes the gradient of the queries, but not those of keys and values. The class
+    `_GradientSlots` computes the latter once for all steps. It needs the gradients of the scores
+    and of the context of each step.
+
+    Two dummy inputs of the step, called slots, pass these gradients to `_GradientSlots`. `forward`
+    ignores the slots. `backward` returns the gradient of the scores as the gradient of the first
+    slot, and the gradient of the context as the gradient of the second slot.
     """
 
     @staticmethod
@@ -92,12 +95,13 @@ class _AttentionStep(torch.autograd.Function):
 class _GradientSlots(torch.autograd.Function):
     """Computes the gradients of keys and values once for all T steps of attention.
 
-    `forward` returns dummy inputs (slots) for the steps: zeros (T, B·H, 1, S) and (T, B·H, 1, Dv).
-    Step t uses slot t of both tensors. Its backward pass returns the gradients of its scores and
-    of its context as the gradients of its slots. So the `backward` of this class gets these
-    gradients for all steps.
+    `forward` returns two tensors of zeros: (T, B·H, 1, S) and (T, B·H, 1, Dv). Step t of attention
+    takes element t of each tensor as a dummy input (slot), which does not change its result. In the
+    backward pass, the step returns the gradient of its scores as the gradient of the first slot,
+    and the gradient of its context as that of the second. In this way, `backward` receives the
+    gradients of the scores and contexts of all steps.
 
-    computed: queries and attention weights of each step. Each step appends its own
+    computed: list to which each step appends its queries and attention weights
     """
 
     @staticmethod

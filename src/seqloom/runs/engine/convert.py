@@ -56,7 +56,7 @@ class TokenNames:
 def convert(
     model: Model, folder: Path, precision: Precision, names: TokenNames | None = None
 ) -> None:
-    """Write the converted model to an existing folder.
+    """Convert a Transformer to CTranslate2 and write it to an existing folder.
 
     names: names of the tokens. Default: their ids
     """
@@ -102,7 +102,7 @@ def vocabulary_size(embedder: Embedder) -> int:
 
 
 def stored_positions(embedder: Embedder) -> int:
-    """Return the number of positions for which the converted model stores an encoding."""
+    """Return the number of position encodings that the converted model stores."""
     return embedder.positions.max_length or MAX_POSITIONS
 
 

@@ -73,7 +73,7 @@ class TensorBoardTracker:
 class MlflowTracker:
     """Writes an MLflow run to the address in the environment variable MLFLOW_TRACKING_URI.
 
-    If the variable is not set, writes to a SQLite database in the folder.
+    If the variable is not set, writes to the SQLite database mlflow.db in `folder`.
     """
 
     def __init__(self, recipe: dict[str, Any], name: str, folder: Path) -> None:

@@ -94,7 +94,8 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
         raise ApiError(
             413,
             "too-large",
-            f"the image has {width:,} × {height:,} pixels; the limit is {max_pixels:,} in total",
+            f"the image has {width:,} × {height:,} pixels; the limit is {max_pixels:,} in total; "
+            "send a smaller image",
         )
     return ModelInput(
         None, (), decode_pixels(content, "the image in the request", run.task.image_size)
@@ -102,11 +103,11 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
 
 
 def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:
-    """Return the numbers of rows and columns of the grid of image cells that attention uses.
+    """Return (rows, columns) of the grid into which the encoder divides an image.
 
-    Image encoders divide the image into a square grid, and each token has one weight per cell. So
-    both numbers are the square root of the number of weights. Returns None if there are no weights,
-    or if their number is not a square.
+    The grid is square, and each token has one attention weight per grid cell. So both numbers are
+    the square root of the number of weights. Returns None if there are no weights, or if their
+    number is not a square.
 
     attention: the weights of each token
     """

@@ -66,11 +66,11 @@ async def get_forecast_example(
 
 
 def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
-    """Return a synthetic window: (observed rows, context columns of the rows to predict).
+    """Return the observed rows of a synthetic window, and the context columns of its other rows.
 
-    Each column is a sine wave with one period per window. Each wave is shifted by a quarter period
-    relative to the wave of the previous column. If the run predicts differences between rows, each
-    column is the cumulative sum of its wave.
+    The other rows are those to predict. Each column is a sine wave with one period per window,
+    shifted by a quarter period relative to the previous column. If the run predicts differences
+    between rows, each column is the cumulative sum of its wave.
     """
     task = forecaster.task
     columns = len(task.scale.errors)

@@ -61,13 +61,13 @@ class LoadedRun:
 
     @property
     def token_run(self) -> Run:
-        """The run with the static type `Run`. Use it only if the run is not a forecaster."""
+        """The run as a `Run`. Raises an AssertionError if it is a `Forecaster`."""
         assert isinstance(self.run, Run)
         return self.run
 
     @property
     def forecaster(self) -> Forecaster:
-        """The run with the static type `Forecaster`. Use it only if the run is a forecaster."""
+        """The run as a `Forecaster`. Raises an AssertionError if it is a `Run`."""
         assert isinstance(self.run, Forecaster)
         return self.run
 
@@ -95,7 +95,8 @@ class LoadedRun:
     ) -> list[list[Prediction]]:
         """Search for the outputs of each input. Inputs of several requests can share a batch.
 
-        sample_indices: one number per input, which selects its random samples. Default: 0, 1, …
+        sample_indices: one number per input, from which sampling derives the random seed of the
+                        input. Default: 0, 1, …
         torch_only:     True to use the engine torch, even if the run has a faster one
         """
         if not inputs:
@@ -198,7 +199,8 @@ def load_catalogue(
 
     Loading checks the integrity of the run folder.
 
-    languages:      values of --languages
+    languages:      language pairs of runs whose recipe does not name them, for example "de:en", or
+                    "demo=de:en" for the run demo
     create_batcher: creates the batcher of a run, given its name
     """
     names = _unique_names(folders)

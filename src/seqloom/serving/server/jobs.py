@@ -20,9 +20,10 @@ from seqloom.tasks.task import ModelInput
 
 @dataclass(frozen=True)
 class SearchInput:
-    """Payload of a search job.
+    """The input of a search job.
 
-    index: number of the input. Sampling derives the seed of the input from it.
+    prepared: the model input
+    index:    a number from which sampling derives the random seed of this input
     """
 
     prepared: ModelInput
@@ -37,7 +38,7 @@ class SearchJobType:
 
     streamed:   True if each token is sent to the request as soon as it is generated. The search
                 then uses the engine torch, because the other engines cannot stream.
-    torch_only: True if the search uses the engine torch in any case
+    torch_only: True if the search must use the engine torch
     """
 
     run: Run

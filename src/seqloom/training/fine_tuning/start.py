@@ -67,7 +67,7 @@ class Start:
     new_rows: NewRows
 
     def assign_to(self, model: Model) -> None:
-        """Set the weights of a model to those of the parent.
+        """Set the weights of a model to those of the parent, the run that fine-tuning starts from.
 
         The embedding of a new tag is a copy of the embedding of another token.
         """
@@ -79,7 +79,10 @@ class Start:
         assign_weights(model, {**self.weights, **extended}, Path(self.run))
 
     def optimizer_tensors(self, model: Model) -> dict[str, Tensor]:
-        """Return the parent's optimiser state, extended by zeros for the embeddings of new tags."""
+        """Return the optimiser state of the parent, the run that fine-tuning starts from.
+
+        Zeros are appended for the embeddings of new tags.
+        """
         shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
         return {
             key: self._extend(name, tensor, shapes[name], copies=False)
@@ -90,11 +93,14 @@ class Start:
         }
 
     def _extend(self, name: str, tensor: Tensor, shape: torch.Size, copies: bool) -> Tensor:
-        """Append the rows of the new tags to a tensor with one row per token.
+        """If a tensor has one row per token, append a row for each new tag.
 
-        Returns a tensor without rows per token unchanged.
+        Returns other tensors unchanged.
 
-        copies: True to copy the rows of the tokens in `new_rows`, False to append zeros
+        name:   name of the weight
+        tensor: the weight or its optimiser state
+        shape:  shape of the weight in the new model
+        copies: if True, a new row is a copy of the row of a known token. If False, it is zero
         """
         rows = self.new_rows.source if name.startswith("encoder.") else self.new_rows.target
         if tensor.shape == shape or not rows:
@@ -142,9 +148,10 @@ def _read_moments(bundle: Bundle, run: str) -> dict[str, Tensor]:
 
 
 def _extend_task(bundle: Bundle, config: RunConfig) -> tuple[Task, NewRows]:
-    """Add the new tags to the vocabulary of the parent's task.
+    """Load the task with the vocabulary of the parent, and add the new tags to this vocabulary.
 
-    Returns the task, and the ids of the tokens whose embeddings the new tags copy.
+    The parent is the run that the fine-tuning starts from. Returns the task and, for each new tag,
+    the id of the token whose embedding the tag copies.
     """
     task, new = load_task(config, bundle.folder / "text"), config.text.new_tags
     if not new:
@@ -164,8 +171,8 @@ def _ids_of(tokenizer: Tokenizer, new: Sequence[NewTagConfig]) -> tuple[int, ...
     if missing:
         known = ", ".join(tokenizer.preprocessing.tags.names) or "none"
         raise ConfigError(
-            f"text.new_tags: {', '.join(missing)} is not in the vocabulary of the parent; set "
-            f"`like` to one of its tokens. Its tags are: {known}"
+            f"text.new_tags: `like` must be a token of the vocabulary, but {', '.join(missing)} is "
+            f"not in it. Tags in the vocabulary: {known}"
         )
     return tuple(id_ for tag in new if (id_ := ids[tag.like]) is not None)
 
@@ -179,8 +186,9 @@ def _check_tags(config: RunConfig, task: Task, run: str) -> None:
     if missing:
         like = known[0] if known else "a token of the vocabulary"
         raise ConfigError(
-            f"data.train: {', '.join(missing)} is no tag of {run}. To add it: text.new_tags = "
-            f"[{{ tag = '{missing[0]}', like = '{like}' }}]"
+            f"data.train: {run} has no tag {', '.join(missing)}. To add it, set "
+            f"text.new_tags = [{{ tag = '{missing[0]}', like = '{like}' }}], where `like` is the "
+            "token whose embedding the new tag copies"
         )
 
 

@@ -85,7 +85,7 @@ class _UnitTooLargeError(Exception):
 
 
 class _LimitedFile:
-    """Raises an error if too many bytes are read for one translation unit.
+    """A file that raises an error if too many bytes are read for one translation unit.
 
     bytes_of_unit: number of bytes since the last unit. The caller sets it to 0 after each unit.
     """
@@ -126,8 +126,10 @@ def _example(unit: Element, where: str, config: TmxConfig, table: str) -> Exampl
 
 
 def _texts(unit: Element) -> list[tuple[str, str]]:
-    """Return (language, text) for each text (`seg`) in the variants (`tuv`) of a unit. A variant is
-    the unit in one language."""
+    """Return (language, text) for each text of a translation unit.
+
+    A `tuv` element holds the unit in one language, and its `seg` elements hold the texts.
+    """
     texts = []
     for variant in unit:
         if _name(variant) != "tuv":

@@ -22,7 +22,10 @@ WAVE_FRAMES = 4
 
 
 def read_gestures(config: GesturesConfig, split: Split) -> Iterator[Example]:
-    """Yield sequences of frames with one label per frame, or one label per sequence."""
+    """Yield generated hand movements as sequences of frames.
+
+    Depending on the config, each frame has a label, or each sequence has one.
+    """
 
     def draw(generator: random.Random) -> tuple[str, tuple[str, str]]:
         length = generator.randint(config.min_frames, config.max_frames)

@@ -147,7 +147,7 @@ class Output(BaseModel):
         attention: bool = False,
         heads: bool = False,
     ) -> Self:
-        """Convert a prediction. Each flag includes the optional field with the same name."""
+        """Convert a prediction. The fields alignment, attention and heads are None by default."""
         mean_weights = prediction.attention if attention else None
         head_weights = prediction.heads if heads else None
         return cls(
