@@ -50,13 +50,11 @@ class SentenceErrors:
     wrong_piece:      output token at `error_index`; "" if the output ends before this index or
                       equals the reference
     after_reference:  log p of each reference token if the decoder reads the reference
-    after_error:      log p of each reference token if the decoder reads the reference with one
-                      wrong token. If the output ends at `error_index`, there is no wrong token to
-                      read, and the value at this index is the last.
-    after_output:     log p of each reference token if the decoder reads its own output. The
-                      sequence ends where the output ends.
+    after_error:      the same if the decoder reads the reference with the one wrong token. If the
+                      output ends at `error_index`, this sequence also ends there
+    after_output:     the same if the decoder reads its own output. Ends where the output ends
 
-    Up to and including `error_index`, the values of the three sequences are equal.
+    The three sequences are equal up to and including `error_index`.
     """
 
     source: str

@@ -126,10 +126,12 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """The embedding matrices of a foreign model. Row i belongs to token id i of that model.
+    """The three embedding matrices of a Hugging Face model: encoder, decoder and output.
 
-    tie: "all" if the three matrices are equal, "output" if only those of decoder and output are
-         equal, otherwise "none"
+    Row i belongs to token id i of that model.
+
+    tie: "all" if the three matrices are equal, "output" if only `decoder` and `output` are equal,
+         otherwise "none"
     """
 
     encoder: Tensor
@@ -141,8 +143,8 @@ class Embeddings:
     def find(cls, weights: Mapping[str, Tensor], folder: Path) -> "Embeddings":
         """Find the embedding matrices among the weights of a model.
 
-        `tie` is determined by comparing the matrices. The flags of config.json are not used,
-        because they are wrong in some published models.
+        The field `tie` says which matrices are equal. It is found by comparing them, because the
+        flags in config.json are wrong in some published models.
         """
         encoder = _first(
             weights, folder, "model.encoder.embed_tokens.weight", "model.shared.weight"
@@ -159,10 +161,10 @@ class Embeddings:
         return cls(encoder, decoder, output, tie)
 
     def named(self, source_rows: Sequence[int], target_rows: Sequence[int]) -> dict[str, Tensor]:
-        """Return the matrices with the names and the row order of seqloom.
+        """Return the embedding matrices with the names and the row order of seqloom.
 
-        source_rows, target_rows: for each token id of seqloom, the row of the token in the matrix
-                                  of the foreign model
+        source_rows, target_rows: for each token id of seqloom, the row of this token in the matrix
+                                  of the Hugging Face model
         """
         return {
             "encoder.embedder.lookup.table.weight": select_rows(self.encoder, source_rows),

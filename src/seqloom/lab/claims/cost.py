@@ -36,8 +36,7 @@ T_QUANTILE = 4.303
 class CostSettings:
     """Sizes of the experiment.
 
-    lengths: sequence lengths to measure, in ascending order. The constant FITTED is their minimum
-             number.
+    lengths: sequence lengths to measure, in ascending order; at least FITTED lengths
     repeats: number of time measurements at each length. The result is their median.
     """
 

@@ -136,8 +136,8 @@ class TransposedWeights:
 class StepValues(NamedTuple):
     """Values of one GRU step that the backward pass needs.
 
-    gates:      (B, 3 N) reset gate, update gate and candidate
-    candidates: (B, N) the candidate's weights times h, plus bias. The reset gate multiplies this
+    gates:      (B, 3 N) reset gate r, update gate z and candidate n = tanh(W_n x + r ∘ (U_n h))
+    candidates: (B, N) U_n h in this formula, including its bias
     previous:   (B, N) hidden vector h before the step
     """
 
@@ -151,9 +151,12 @@ def run_step(
 ) -> None:
     """Compute one GRU step. Write the next hidden vector to `out` (B, N).
 
-    gates:      (B, 3 N) W x + `weights.bias` for the input x. The function overwrites it with reset
-                gate, update gate and candidate
-    candidates: (B, N) `weights.candidate_bias`. The function adds the candidate's weights times h
+    The function overwrites `gates` and `candidates` with values for the backward pass.
+
+    gates:      (B, 3 N) before: W x + `weights.bias` for the input x. After: reset gate, update
+                gate and candidate
+    candidates: (B, N) before: `weights.candidate_bias`. After: this bias plus U_n h, where U_n is
+                the part of U for the candidate
     previous:   (B, N) hidden vector h before the step
     """
     gates[:, : weights.gates.shape[1]].addmm_(previous, weights.gates).sigmoid_()
