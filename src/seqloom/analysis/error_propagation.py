@@ -263,9 +263,10 @@ def common_prefix_length(output: Sequence[int], reference: Sequence[int]) -> int
 def mean_curve(
     sentences: Sequence[SentenceErrors], before: int = 4, after: int = 12
 ) -> list[CurvePoint]:
-    """Return the means of log p at each distance from the error, from -`before` to `after`.
+    """Return the means of log p of the reference tokens at each distance from the first error.
 
-    Sentences without an error are ignored. Distances that no sentence reaches are left out.
+    The distances are -`before` to `after` tokens. Distances that no sentence reaches are left out.
+    Sentences without an error are ignored.
     """
     with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
     points = []

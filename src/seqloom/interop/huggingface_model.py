@@ -60,8 +60,8 @@ class ModelSettings:
         value = self.values.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise DataError(
-                f"{self.path}: '{name}' must be a number of 0 or more, not {value!r}. Download it "
-                "again."
+                f"{self.path}: '{name}' must be a whole number of 0 or more, not {value!r}. "
+                "Download the file again."
             )
         return value
 

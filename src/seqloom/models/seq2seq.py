@@ -41,7 +41,7 @@ class Model(nn.Module):
     def encode(self, source: Source | None, size: int, packing: Packing | None = None) -> Memory:
         """Encode the source.
 
-        Without a source (language model), return an empty memory: `size` rows without positions.
+        Without a source (language model), return an encoder output of `size` rows and no positions.
         """
         if source is not None:
             assert self.encoder is not None, "a model without encoder cannot encode a source"

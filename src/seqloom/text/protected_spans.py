@@ -177,7 +177,7 @@ class ProtectedText:
 
     @property
     def text(self) -> str:
-        """The whole text."""
+        """The whole text: `leading`, `core` and `trailing`."""
         return self.leading + self.core + self.trailing
 
     @property

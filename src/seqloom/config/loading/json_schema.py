@@ -253,7 +253,7 @@ def _kind_pattern(kind: str) -> Schema:
 
 
 def _kind_value(spec: FieldSpec) -> Schema:
-    """Return the schema of the value of `kind`."""
+    """Return the schema of the setting `kind`, which lists the kinds that a table can have."""
     built_in = [kind for kind in spec.sections if kind != FORM]
     if spec.extension is None:
         return {"enum": built_in, "errorMessage": must_be(built_in)}
@@ -315,7 +315,7 @@ def _accepts_single_item(field: FieldInfo, schema: Schema) -> bool:
 
 
 def _adapt(schema: Any) -> Any:
-    """Return a part of pydantic's schema and all parts nested in it, adapted to TOML files."""
+    """Adapt a part of pydantic's schema to TOML files, including everything nested in it."""
     if isinstance(schema, list):
         return [_adapt(item) for item in schema]
     if not isinstance(schema, dict):

@@ -227,7 +227,7 @@ def weight_gradients(
 
 
 def _rows(inputs: Tensor) -> Tensor:
-    """Flatten (T, B, D) to (T · B, D). Return (U, D) unchanged."""
+    """Flatten (T, B, D) to (T · B, D). A matrix of input vectors is returned unchanged."""
     return inputs.flatten(0, -2)
 
 

@@ -1,4 +1,4 @@
-"""Stores converted models, and compares them with the original model.
+"""Stores models that are converted to CTranslate2, and compares them with the original model.
 
     engines/ctranslate2-int8-…/    in the run folder, or in the user's cache
                                    if the run folder is read-only
@@ -71,7 +71,7 @@ class Agreement:
 
     @property
     def is_close(self) -> bool:
-        """True if the int8 model is so close to the original that seqloom may select it itself."""
+        """True if int8 is close enough to the original model to be used automatically."""
         return self.mean <= INT8_TOLERANCE
 
     def __str__(self) -> str:
