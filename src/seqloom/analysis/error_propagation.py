@@ -43,7 +43,7 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SentenceErrors:
-    """The first error of one output, and log p of the reference tokens after three prefixes.
+    """The first error in the output for one sentence, and its effect on log p of the reference.
 
     error_index:      index of the first wrong token; None if the output equals the reference
     reference_pieces: tokens of the reference, END included
@@ -70,7 +70,7 @@ class SentenceErrors:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Means of log p of the reference tokens at one distance from the first error.
+    """Log p of the reference tokens at one distance from the first error, as means over sentences.
 
     distance:         number of tokens after the error; negative before the error
     sentences:        number of sentences that reach this distance
@@ -93,7 +93,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ErrorPropagation:
-    """The first error in the output of each sentence, and means of log p by distance from it.
+    """The first error in each output, and the means of log p at each distance from the error.
 
     run:       name of the run
     sentences: one entry for each sentence, also for sentences without an error

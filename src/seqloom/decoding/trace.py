@@ -130,7 +130,7 @@ class SearchTrace:
         return self.steps[index[0]][index[1]]
 
     def path(self, index: CandidateIndex) -> list[CandidateIndex]:
-        """Return the indices of the candidates from the first step to the candidate `index`."""
+        """Return the indices of the candidates that lead to `index`, from the first step on."""
         step, position = index
         path = []
         while position != NO_PARENT:

@@ -197,7 +197,7 @@ def _layer_name(name: str) -> str | None:
 
     Example: model.encoder.layers.0.fc1.weight -> encoder.layers.0.feedforward.widen.weight
 
-    Returns None for a weight that is not part of a layer or a final norm.
+    Returns None if the weight belongs neither to a layer nor to a final norm.
     """
     parts = name.split(".")
     if parts[0] != "model" or len(parts) < 4:

@@ -23,12 +23,12 @@ class FieldSpec:
 
     sections:  maps each accepted `kind` of table to its section class. A section class without a
                `kind` is stored under "". Empty if the key does not accept tables
-    has_kinds: True if several kinds of tables are accepted. In this case, the location of a
-               pydantic error in the table contains the `kind` of the table
+    has_kinds: True if several kinds of tables are accepted. pydantic then adds the `kind` of the
+               table to the location of an error
     is_list:   True if the value is a list
     optional:  True if the setting can be switched off with "none"
     choices:   the accepted strings; empty if the type does not list them. The string FORM
-               ("module:Name") stands for the names of metrics outside seqloom
+               ("module:Name") stands for metrics that are defined outside seqloom
     """
 
     sections: dict[str, type[Section]]

@@ -302,7 +302,7 @@ def _without_kind(
 
 
 def _with_extension_names(schema: Schema) -> Schema:
-    """Return a copy of the schema that also accepts metrics outside seqloom ("module:name")."""
+    """Return a copy of the schema that also accepts the metrics of users ("module:name")."""
     if "items" in schema:
         return {**schema, "items": _with_extension_names(schema["items"])}
     return {"anyOf": [schema, {"type": "string", "pattern": EXTENSION_KIND}]}

@@ -53,8 +53,8 @@ epochs."""
 class ShardPlan:
     """The batches of one shard.
 
-    corpus:  the dataset for the epoch of the shard. Epochs can differ, for example in the subword
-             segmentation
+    corpus:  the dataset in the epoch of this shard. It can differ from epoch to epoch, for example
+             in the subword segmentation
     batches: for each batch, the indices of its examples in `corpus`
     """
 

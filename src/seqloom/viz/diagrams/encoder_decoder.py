@@ -130,7 +130,7 @@ class _Layout:
 
     @property
     def pitch(self) -> float:
-        """Distance from one column to the next."""
+        """Distance from one column to the next, in pixels."""
         return self.width + _GAP
 
     @property
