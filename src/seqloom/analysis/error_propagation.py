@@ -50,11 +50,12 @@ class SentenceErrors:
     wrong_piece:      output token at `error_index`; "" if the output ends before this index or
                       equals the reference
     after_reference:  log p of each reference token if the decoder reads the reference
-    after_error:      the same if the decoder reads the reference with the one wrong token. If the
-                      output ends at `error_index`, this sequence also ends there
-    after_output:     the same if the decoder reads its own output. Ends where the output ends
+    after_error:      log p of each reference token if the decoder reads the reference with one
+                      wrong token. If the output ends at `error_index`, this list also ends there
+    after_output:     log p of each reference token if the decoder reads its own output. This list
+                      ends where the output ends
 
-    The three sequences are equal up to and including `error_index`.
+    The three lists are equal up to and including `error_index`.
     """
 
     source: str

@@ -29,7 +29,7 @@ class ScoredTexts:
         return [example.references for example in self.examples]
 
     def sign(self, signature: str | None) -> str | None:
-        """If normalisation changed a text, add the Unicode form to the signature of a score.
+        """Return the signature of a score. Add the Unicode form if normalisation changed a text.
 
         signature: text that says how the score was computed (options and versions); None if
                    there is only one way to compute it
@@ -45,7 +45,7 @@ class ScoredTexts:
 def normalise_texts(
     outputs: Sequence[str], examples: Sequence[Example], tags: Tags, sources: bool
 ) -> ScoredTexts:
-    """Convert outputs and references to one Unicode form. Also the sources if `sources` is True.
+    """Convert outputs and references to one Unicode form. If `sources`, also convert the sources.
 
     tags: the tags of the target tokenizer. This object also stores the Unicode form
     """

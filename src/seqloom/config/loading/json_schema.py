@@ -253,7 +253,7 @@ def _kind_pattern(kind: str) -> Schema:
 
 
 def _kind_value(spec: FieldSpec) -> Schema:
-    """Return the schema of the setting `kind`, which lists the kinds that a table can have."""
+    """Return the schema of the setting `kind`. It accepts the kinds that the table can have."""
     built_in = [kind for kind in spec.sections if kind != FORM]
     if spec.extension is None:
         return {"enum": built_in, "errorMessage": must_be(built_in)}

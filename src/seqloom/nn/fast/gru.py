@@ -175,15 +175,15 @@ def run_step_backward(
 ) -> Tensor:
     """Compute the gradients of one GRU step, with input x and hidden vector h.
 
-    Return the gradient of h: (B, N). Write the gradients of W x and U h, (B, 3 N) each, to the last
-    two arguments. Their columns are reset gate, update gate and candidate. The two gradients
-    differ only in the columns of the candidate.
+    Return the gradient of h: (B, N). The last two arguments receive the gradients of W x and U h.
+    The columns of these two gradients belong to reset gate, update gate and candidate. The
+    gradients differ only in the columns of the candidate.
 
     grad_next:       (B, N) gradient of the next hidden vector
     values:          values that `run_step` computed
     state_weight:    U (3 N, N), the weights of h
     grad_gates:      (B, 3 N) receives the gradient of W x
-    grad_candidates: (B, N) receives the columns of the candidate in the gradient of U h
+    grad_candidates: (B, N) receives the gradient of U h, only the columns of the candidate
     """
     width = grad_next.shape[1]
     reset, update, new = values.gates.chunk(3, dim=1)

@@ -28,9 +28,9 @@ class WordMaps:
 
     In each list, item i is the new index of word i.
 
-    aligned: source words, for `Prediction.alignment`
-    source:  source words, for `Prediction.source_word_of`. Here word 0 may be a tag
-    target:  output words
+    aligned: new indices of source words, for `Prediction.alignment`
+    source:  new indices of source words, for `Prediction.source_word_of`. Word 0 may be a tag here
+    target:  new indices of output words
     """
 
     aligned: Sequence[int]
@@ -91,8 +91,8 @@ class OutputSegment:
     seqloom has added.
 
     aligned_at: position of each source word of the segment. The added tag is not counted
-    source_at:  the same, but the added tag is counted. If the model read a tag before the
-                segment, the list starts with the position of the tag
+    source_at:  position of each source word of the segment. The added tag is counted. If the
+                model read a tag before the segment, the list starts with the position of the tag
     target_at:  position of the segment's output in the whole output
     """
 
