@@ -43,7 +43,7 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SentenceErrors:
-    """The first error of one output, and log p of the reference tokens after three prefixes.
+    """The first error in the output for one sentence, and its effect on log p of the reference.
 
     error_index:      index of the first wrong token; None if the output equals the reference
     reference_pieces: tokens of the reference, END included
@@ -51,12 +51,11 @@ class SentenceErrors:
                       equals the reference
     after_reference:  log p of each reference token if the decoder reads the reference
     after_error:      log p of each reference token if the decoder reads the reference with one
-                      wrong token. If the output ends at `error_index`, there is no wrong token to
-                      read, and the value at this index is the last.
-    after_output:     log p of each reference token if the decoder reads its own output. The
-                      sequence ends where the output ends.
+                      wrong token. If the output ends at `error_index`, this list also ends there
+    after_output:     log p of each reference token if the decoder reads its own output. This list
+                      ends where the output ends
 
-    Up to and including `error_index`, the values of the three sequences are equal.
+    The three lists are equal up to and including `error_index`.
     """
 
     source: str
@@ -72,7 +71,7 @@ class SentenceErrors:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Means of log p of the reference tokens at one distance from the first error.
+    """Log p of the reference tokens at one distance from the first error, as means over sentences.
 
     distance:         number of tokens after the error; negative before the error
     sentences:        number of sentences that reach this distance
@@ -95,7 +94,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ErrorPropagation:
-    """The first error in the output of each sentence, and means of log p by distance from it.
+    """The first error in each output, and the means of log p at each distance from the error.
 
     run:       name of the run
     sentences: one entry for each sentence, also for sentences without an error
@@ -265,9 +264,10 @@ def common_prefix_length(output: Sequence[int], reference: Sequence[int]) -> int
 def mean_curve(
     sentences: Sequence[SentenceErrors], before: int = 4, after: int = 12
 ) -> list[CurvePoint]:
-    """Return the means of log p at each distance from the error, from -`before` to `after`.
+    """Return the means of log p of the reference tokens at each distance from the first error.
 
-    Sentences without an error are ignored. Distances that no sentence reaches are left out.
+    The distances are -`before` to `after` tokens. Distances that no sentence reaches are left out.
+    Sentences without an error are ignored.
     """
     with_error = [(each, each.error_index) for each in sentences if each.error_index is not None]
     points = []

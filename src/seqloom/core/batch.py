@@ -93,15 +93,15 @@ class Packing:
 
     @property
     def source_mask(self) -> Tensor:
-        """(B, 1, S, S), True where both source positions belong to the same pair."""
+        """(B, 1, S, S), True where both positions belong to the source of the same example."""
         return _same_pair(self.source_pairs, self.source_pairs)
 
     @property
     def target_mask(self) -> Tensor:
         """(B, 1, T, T), True where a target position may attend to another one.
 
-        A position may attend to itself and to earlier positions. A packed row holds several pairs,
-        and a position never attends to another pair."""
+        A position may attend to itself and to earlier positions. A packed row holds several
+        pairs of source and target, and a position attends only to its own pair."""
         return _same_pair(self.target_pairs, self.target_pairs).tril()
 
     @property
@@ -127,11 +127,11 @@ class Packing:
 def _same_pair(queries: Tensor, keys: Tensor) -> Tensor:
     """(B, T), (B, S) -> (B, 1, T, S), True where both positions belong to the same pair.
 
-    queries: (B, T) index of the pair at each position that attends; 0 for padding
-    keys:    (B, S) index of the pair at each position that is attended to; 0 for padding
+    A packed row holds several pairs of source and target, counted from 1. Padding counts as pair
+    0 and attends to padding: if it attended to nothing, its softmax would be NaN.
 
-    Padding is treated as a pair with index 0: it attends to padding. Without any position to
-    attend to, the softmax at a padding position would be NaN.
+    queries: (B, T) index of the pair at each position that attends
+    keys:    (B, S) index of the pair at each position that is attended to
     """
     return (queries.unsqueeze(2) == keys.unsqueeze(1)).unsqueeze(1)
 

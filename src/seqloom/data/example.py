@@ -25,8 +25,8 @@ class Example:
                 else its table in the recipe, such as "data.train[1]". It is "" if no corpus of the
                 split has a name or a tag.
     tag:        the tag at the start of the source; "" if there is none
-    corpus:     the group for temperature sampling. It equals `group`. If `group` is "" and the
-                split has several corpora, it is the table of the corpus in the recipe.
+    corpus:     the group for temperature sampling. It equals `group`, except if `group` is "" and
+                the split has several corpora. Then it is the table of the corpus in the recipe.
     """
 
     source: str

@@ -70,12 +70,15 @@ class Beam:
 
     @property
     def tokens_per_hypothesis(self) -> int:
-        """The number of tokens by which each hypothesis is extended."""
+        """Number of candidates per hypothesis: one for each of this many best next tokens."""
         return self.width + self.extra_candidate
 
     @property
     def score_rule(self) -> ScoreRule | None:
-        """The stopping rule that compares scores; None if finished hypotheses are only counted."""
+        """The rule that stops the search by comparing scores.
+
+        None if the search stops after a number of finished hypotheses.
+        """
         if self.stopping == "count" or self.width == 1:
             return None
         return ScoreRule(self.stopping, self.stop_after, self.normalisation)
@@ -263,12 +266,13 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self, is_over: Tensor | None = None) -> NDArray[np.bool_]:
-        """Copy the values that decide whether the search stops to the host.
+        """Copy the values that decide whether the search stops from the device to the host.
 
-        The result is a stack of two or three boolean tables (B, K'):
+        Return two or three boolean tables (B, K'), with K' candidates per source:
 
-        - `ended`
-        - True for each candidate in `continuing` that exists: its log-probability is not -inf
+        - `ended`: True for each candidate that ends in END
+        - True for each entry of `continuing` that holds a candidate; empty entries have a
+          log-probability of -inf
         - only if `is_over` is given: `is_over`, repeated in every column
 
         All tables are copied at once, so that the host waits for the device once per step.
@@ -363,7 +367,7 @@ class ActiveHypotheses:
 
     @cached_property
     def _first_rows(self) -> Tensor:
-        """(B, 1) index of the first of each source's K rows in the batch of hypotheses"""
+        """(B, 1) row index of each source's first hypothesis; each source has K rows"""
         sources, hypotheses = self.totals.shape
         rows = torch.arange(0, sources * hypotheses, hypotheses, device=self.totals.device)
         return rows.unsqueeze(1)
@@ -400,11 +404,10 @@ class ActiveHypotheses:
     ) -> "ActiveHypotheses":
         """Return the hypotheses of the next step.
 
-        continuing: (B, K') candidates that become the hypotheses of the next step
+        continuing: the candidates that become the hypotheses of the next step
         nodes:      indices of their last tokens in the `TokenTree`, which stores all tokens
         state:      decoder state after the current step
-        remaining:  (B',) indices of the sources to keep, out of the B current sources. None keeps
-                    all sources
+        remaining:  indices of the sources for which the search continues; None for all sources
         finished:   scores of the finished hypotheses after the current step
         """
         parents, tokens = self.rows(continuing.parents), continuing.tokens.flatten()  # (B · K',)
@@ -456,15 +459,15 @@ class SavedHypotheses:
         """Save the hypotheses that end in this step. If the search stops for a source, also save
         its unfinished hypotheses.
 
-        Return the indices (B',) of the sources for which the search continues, out of the B
-        sources of this step.
+        Return the indices of the sources for which the search continues. The step has B sources
+        and two lists of K' candidates per source. All tokens are nodes of the `TokenTree`.
 
-        has_ended:    (B, K') True for candidates that end in END
-        can_continue: (B, K') True for candidates that the next step can extend
+        has_ended:    (B, K') first list: True for candidates that end in END
+        can_continue: (B, K') second list: True for candidates that the next step can extend
         length:       number of tokens generated so far, including this step
-        end_nodes:    for each entry of `has_ended`, the index of the candidate's last token in the
-                      `TokenTree`, which stores all tokens. Empty if no candidate has ended
-        nodes:        the same for each entry of `can_continue`
+        end_nodes:    node of the last token of each candidate in the first list. Empty if no
+                      candidate has ended
+        nodes:        node of the last token of each candidate in the second list
         is_over:      (B,) True for each source for which the search stops because of its scores.
                       Default: None, which stops the search when enough hypotheses have finished
         """
@@ -491,8 +494,7 @@ def step_outcome(
 ) -> StepOutcome:
     """Return which candidates a step compared, finished and kept, for the trace of the search.
 
-    remaining: (B',) indices of the sources for which the search continues, out of the B sources of
-               this step
+    remaining: indices of the sources for which the search continues
     """
 
     def keys(parents: Tensor, tokens: Tensor) -> list[CandidateKey]:

@@ -137,10 +137,11 @@ def best_indices(totals: Tensor, count: int) -> list[int]:
 
 
 def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
-    """Return which candidates a step finished and kept, for the trace of the search.
+    """Describe one step for the trace of the search.
 
-    Exhaustive search keeps every allowed candidate. In the result, the lists `ended` and
-    `continuing` start with their n_best candidates, best first.
+    A candidate is a hypothesis, extended by one allowed token. Exhaustive search drops none of
+    them. The result lists the candidates that end in END (`ended`) and all others (`continuing`).
+    Each list starts with its n_best candidates, sorted by log-probability.
 
     allowed: (R, V) log-probability of each token in this step, -inf if it is forbidden
     totals:  (R,)   log-probability of each hypothesis before this step

@@ -18,7 +18,9 @@ from seqloom.models.interface import Memory
 
 @dataclass(frozen=True)
 class Sampling:
-    """p'(y) ∝ p(y)^(1 / temperature), over the tokens that top_k, top_p and epsilon keep.
+    """Draws each token y from p'(y) ∝ p(y)^(1 / temperature).
+
+    Only tokens that top_k, top_p and epsilon keep can be drawn.
 
     temperature: below 1 favours probable tokens, above 1 flattens the distribution. Default: 1.
     top_k:       keep only the k most probable tokens. Default: 0, which keeps all.

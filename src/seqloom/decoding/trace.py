@@ -74,7 +74,8 @@ class TracedCandidate:
     log_probability: log p of this token under the model
     total:           sum of log p over all tokens up to this one
     score:           total / length^length_penalty
-    reason:          why the candidate was stopped or dropped; None for the other fates
+    reason:          why the search dropped the candidate or saved it without END; None for a
+                     candidate that was extended or ends in END
     """
 
     token: int
@@ -129,7 +130,7 @@ class SearchTrace:
         return self.steps[index[0]][index[1]]
 
     def path(self, index: CandidateIndex) -> list[CandidateIndex]:
-        """Return the indices of the candidates from the first step to the candidate `index`."""
+        """Return the indices of the candidates that lead to `index`, from the first step on."""
         step, position = index
         path = []
         while position != NO_PARENT:

@@ -60,8 +60,8 @@ class ModelSettings:
         value = self.values.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise DataError(
-                f"{self.path}: '{name}' must be a number of 0 or more, not {value!r}. Download it "
-                "again."
+                f"{self.path}: '{name}' must be a whole number of 0 or more, not {value!r}. "
+                "Download the file again."
             )
         return value
 
@@ -126,10 +126,12 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """The embedding matrices of a foreign model. Row i belongs to token id i of that model.
+    """The three embedding matrices of a Hugging Face model: encoder, decoder and output.
 
-    tie: "all" if the three matrices are equal, "output" if only those of decoder and output are
-         equal, otherwise "none"
+    Row i belongs to token id i of that model.
+
+    tie: "all" if the three matrices are equal, "output" if only `decoder` and `output` are equal,
+         otherwise "none"
     """
 
     encoder: Tensor
@@ -141,8 +143,8 @@ class Embeddings:
     def find(cls, weights: Mapping[str, Tensor], folder: Path) -> "Embeddings":
         """Find the embedding matrices among the weights of a model.
 
-        `tie` is determined by comparing the matrices. The flags of config.json are not used,
-        because they are wrong in some published models.
+        The field `tie` says which matrices are equal. It is found by comparing them, because the
+        flags in config.json are wrong in some published models.
         """
         encoder = _first(
             weights, folder, "model.encoder.embed_tokens.weight", "model.shared.weight"
@@ -159,10 +161,10 @@ class Embeddings:
         return cls(encoder, decoder, output, tie)
 
     def named(self, source_rows: Sequence[int], target_rows: Sequence[int]) -> dict[str, Tensor]:
-        """Return the matrices with the names and the row order of seqloom.
+        """Return the embedding matrices with the names and the row order of seqloom.
 
-        source_rows, target_rows: for each token id of seqloom, the row of the token in the matrix
-                                  of the foreign model
+        source_rows, target_rows: for each token id of seqloom, the row of this token in the matrix
+                                  of the Hugging Face model
         """
         return {
             "encoder.embedder.lookup.table.weight": select_rows(self.encoder, source_rows),
@@ -195,7 +197,7 @@ def _layer_name(name: str) -> str | None:
 
     Example: model.encoder.layers.0.fc1.weight -> encoder.layers.0.feedforward.widen.weight
 
-    Returns None for a weight that is not part of a layer or a final norm.
+    Returns None if the weight belongs neither to a layer nor to a final norm.
     """
     parts = name.split(".")
     if parts[0] != "model" or len(parts) < 4:

@@ -18,10 +18,10 @@ MAX_LISTED = 5
 
 @dataclass(frozen=True)
 class SourceTags:
-    """The tags of a run. A source text should contain one of them.
+    """The tags of a run, such as <U> in "<U> I am a student". Each source text should contain one.
 
-    tags:          the tags in the setting `text.tags`. Empty if the run has no source text or is
-                   multilingual.
+    tags:          the setting `text.tags`; empty if no tags are expected, because the run has no
+                   source text or is multilingual
     normalization: the setting `text.normalization`
     """
 

@@ -29,10 +29,10 @@ class ScoredTexts:
         return [example.references for example in self.examples]
 
     def sign(self, signature: str | None) -> str | None:
-        """Return the signature, with the Unicode form added if normalisation changed a text.
+        """Return the signature of a score. Add the Unicode form if normalisation changed a text.
 
-        signature: describes how a score was computed (options and versions); None if there is only
-                   one way
+        signature: text that says how the score was computed (options and versions); None if
+                   there is only one way to compute it
         """
         if not self.changed:
             return signature
@@ -45,9 +45,9 @@ class ScoredTexts:
 def normalise_texts(
     outputs: Sequence[str], examples: Sequence[Example], tags: Tags, sources: bool
 ) -> ScoredTexts:
-    """Normalise outputs and references, and also sources if `sources` is True.
+    """Convert outputs and references to one Unicode form. If `sources`, also convert the sources.
 
-    tags: the tags of the target tokenizer. They also have its Unicode normalisation form.
+    tags: the tags of the target tokenizer. This object also stores the Unicode form
     """
     normalised_outputs = [tags.normalise(output) for output in outputs]
     normalised_examples = [

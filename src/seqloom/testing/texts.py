@@ -1,4 +1,4 @@
-"""Checks for metrics, readers, tokenizers and decoding rules outside seqloom."""
+"""Checks for metrics, readers, tokenizers and decoding rules that users define."""
 
 import tempfile
 from collections.abc import Callable, Sequence

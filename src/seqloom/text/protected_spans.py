@@ -165,7 +165,7 @@ class ProtectedText:
     core:      the text between `leading` and `trailing`, which the model translates. Empty if there
                is nothing to translate.
     trailing:  the spans at the end of the text, with the white space around them
-    inner:     the spans inside the core, as indices of the core
+    inner:     the spans inside the core: start and end of each as indices of `core`
     is_active: False if spans are not protected. Then the core is the whole text.
     """
 
@@ -177,7 +177,7 @@ class ProtectedText:
 
     @property
     def text(self) -> str:
-        """The whole text."""
+        """The whole text: `leading`, `core` and `trailing`."""
         return self.leading + self.core + self.trailing
 
     @property
@@ -186,14 +186,17 @@ class ProtectedText:
 
     @property
     def masked_core(self) -> str:
-        """The core with U+FFFC in place of every character of an inner span, except white space."""
+        """The core (the text to translate), with its protected spans masked.
+
+        U+FFFC replaces every character of these spans, except white space.
+        """
         text = list(self.core)
         for start, end in self.inner:
             text[start:end] = [" " if each.isspace() else _MASK for each in text[start:end]]
         return "".join(text)
 
     def without_inner(self) -> tuple[str, list[int]]:
-        """Return the core without its inner spans.
+        """Return the core (the text to translate) without the protected spans inside it.
 
         Also returns, for each character of the result, its index in the core.
         """
@@ -247,8 +250,8 @@ def _has_letters(text: str, spans: Sequence[Span]) -> bool:
 def missing_spans(protected: ProtectedText, output: str) -> list[int]:
     """Return the indices, in `protected.inner`, of the spans that are missing in an output.
 
-    If the core contains the same span n times, the output must contain it n times, too. If the
-    output contains it only m < n times, the last n - m of these spans count as missing.
+    If `protected.inner` contains the same text n times, the output must also contain it n times.
+    If the output contains it only m < n times, the last n - m of these spans are missing.
     """
     available = {text: output.count(text) for text in set(protected.inner_texts)}
     missing = []
@@ -276,10 +279,10 @@ class Insertion:
 
 
 def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
-    """Return how to insert an inner span into an output.
+    """Return how to insert a protected span into an output: its place and the spaces around it.
 
-    Punctuation marks, placeholders and tags stay attached to the word beside them, as in the source.
-    Other spans are separated from words by spaces.
+    If a punctuation mark, a placeholder or a tag is attached to a word of the source, it is also
+    attached to a word of the output. All other spans are separated from words by spaces.
 
     number: index of the span in `protected.inner`
     word:   number of output words before the span

@@ -47,15 +47,15 @@ class Averager:
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        """A context in which the model uses the averaged weights."""
+        """Context manager. Inside the context, the model uses the averaged weights."""
         yield
 
 
 class Average(Averager):
-    """Base class of `LastWeights` and `MovingAverage`.
+    """Base class of the averages of weights, `LastWeights` and `MovingAverage`.
 
-    `applied` is a context manager. It sets the weights of the model to the average, and restores
-    the previous weights when the context ends.
+    The context manager `applied` sets the weights of the model to the average. When the context
+    ends, it restores the previous weights.
     """
 
     @contextmanager

@@ -34,7 +34,7 @@ class TracedValue:
     def to_json(self) -> dict[str, Any]:
         """Convert to plain Python objects, for JSON.
 
-        The JSON object stores `section` under the key "chapter".
+        In the JSON object, the key of the field `section` is "chapter".
         """
         return {
             "chapter": self.section,

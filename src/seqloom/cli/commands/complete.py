@@ -105,10 +105,10 @@ def complete(
 def _change_decoding(
     run: Run, settings: Sequence[str], temperature: float | None
 ) -> DecodingConfig:
-    """Return the run's decoding configuration, changed by the settings.
+    """Return the run's decoding configuration, changed by `settings`.
 
-    temperature: value of --temperature. If it is 0, which is invalid, the error message recommends
-                 --top-k 1. `settings` already contains the temperature.
+    temperature: value of --temperature, which `settings` also contains. 0 is invalid; in this case
+                 the error message recommends --top-k 1
     """
     from seqloom.cli.recipe_settings import change_decoding
 

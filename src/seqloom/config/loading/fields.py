@@ -23,12 +23,12 @@ class FieldSpec:
 
     sections:  maps each accepted `kind` of table to its section class. A section class without a
                `kind` is stored under "". Empty if the key does not accept tables
-    has_kinds: True if several kinds of tables are accepted. In this case, the location of a
-               pydantic error in the table contains the `kind` of the table
+    has_kinds: True if several kinds of tables are accepted. pydantic then adds the `kind` of the
+               table to the location of an error
     is_list:   True if the value is a list
     optional:  True if the setting can be switched off with "none"
     choices:   the accepted strings; empty if the type does not list them. The string FORM
-               ("module:Name") stands for the names of metrics outside seqloom
+               ("module:Name") stands for metrics that are defined outside seqloom
     """
 
     sections: dict[str, type[Section]]
@@ -38,10 +38,10 @@ class FieldSpec:
     choices: tuple[str, ...]
 
     def section_for(self, table: Any) -> type[Section] | None:
-        """Return the section class that the schema has for this table.
+        """Return the section class (pydantic model) that describes this table.
 
         Returns None if the key does not accept tables. If the key accepts several kinds of tables,
-        also returns None for a table whose `kind` is missing or cannot be used.
+        also returns None for a table whose `kind` is missing or invalid.
         """
         kind = table.get("kind") if isinstance(table, dict) else None
         extension = self.extension
@@ -61,16 +61,16 @@ class FieldSpec:
 
     @property
     def extension(self) -> type[ExtensionConfig] | None:
-        """The section class of extensions; None if the key does not accept extensions."""
+        """The section class for tables of extensions; None if the key does not accept them."""
         section = self.sections.get(FORM)
         return section if section is not None and issubclass(section, ExtensionConfig) else None
 
     @property
     def kinds(self) -> list[str]:
-        """The values of `kind` that the table accepts.
+        """The values of `kind` that are allowed in the table.
 
-        If the key accepts extensions, these values include the names of the registered extensions
-        and FORM ("module:Name"), which stands for all other extensions.
+        If extensions are allowed, the list contains the names of the registered extensions, and
+        "module:Name" (FORM), which stands for all other extensions.
         """
         if self.extension is None:
             return [*self.sections]
@@ -129,7 +129,7 @@ def format_path(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class SettingRef:
-    """A reference to a setting whose value is not a table or a list of tables.
+    """A reference to a setting. Its value is neither a table nor a list of tables.
 
     path:    the path of the setting in the recipe
     section: the section that contains the setting

@@ -104,9 +104,10 @@ def _paths() -> dict[type[Section], list[KeyPath]]:
 
 
 def _keeps_required(section: type[Section]) -> bool:
-    """True if the settings of this section that have no default are required.
+    """True for the table [data] and the tables inside it.
 
-    They are required in [data] and the tables inside it, because no preset provides them.
+    In these tables, a setting without a default is required. In all others, a preset may provide
+    it.
     """
     return any(section is each for _, each in all_sections(DataConfig))
 
@@ -151,10 +152,10 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
 
 
 def _value_message(schema: Schema, spec: FieldSpec) -> Schema:
-    """Return {"errorMessage": the message of the command line about an invalid value}.
+    """Return {"errorMessage": message}, with which editors report an invalid value.
 
-    Returns {} for numbers with limits: editors would show the message also for numbers outside the
-    limits.
+    The message is the one that the command line prints. Returns {} if there is no message that fits
+    every invalid value, for example for a number with limits.
     """
     if "enum" in schema:
         return {"errorMessage": must_be(spec.choices)}
@@ -183,9 +184,9 @@ def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
 def _choose(table: Schema, otherwise: Schema) -> Schema:
     """Return a schema that checks a table with `table`, and other values with `otherwise`.
 
-    The check uses the keywords `if`, `then` and `else`, because validators report errors in `anyOf`
-    without details. The result also contains an `anyOf`, but only because some editors find
-    completions nowhere else. This `anyOf` accepts every value.
+    The check uses the keywords `if`, `then` and `else`, because validators do not say which part
+    of an `anyOf` has failed. Some editors find completions only in an `anyOf`. For these editors,
+    the result also contains an `anyOf` that accepts every value.
     """
     return {
         **ANYTHING,
@@ -198,13 +199,13 @@ def _choose(table: Schema, otherwise: Schema) -> Schema:
 
 @cache
 def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
-    """Return the definitions for lists of tables and optional tables that have several kinds.
+    """Return the schemas of tables that are stored once, as a definition, and used by reference.
 
-    The schema of such a setting needs the schema of its table more than once. So the schema of the
-    table becomes a definition, and the schema of the setting refers to it.
+    These are the tables that can have several kinds, if the setting is optional or a list. The
+    schema of such a setting refers to the schema of its table more than once.
 
-    Returns a dictionary. Its keys are pairs (section class, name of the setting). Its values are
-    pairs (name of the definition, schema of the table). Equal schemas share one definition.
+    Returns a dictionary from (section class, name of the setting) to (name of the definition,
+    schema of the table). Settings with equal schemas share one definition.
     """
     names: dict[str, str] = {}
     kinds: dict[tuple[type[Section], str], tuple[str, Schema]] = {}
@@ -221,7 +222,8 @@ def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
 def _kinds_schema(section: type[Section], name: str) -> Schema:
     """Return the schema of a table that can have several kinds.
 
-    section, name: the setting that holds the table, or a list of such tables
+    section: section class that contains the setting
+    name:    name of the setting. Its value is such a table or a list of such tables
     """
     field = section.model_fields[name]
     spec = field_spec(field)
@@ -251,7 +253,7 @@ def _kind_pattern(kind: str) -> Schema:
 
 
 def _kind_value(spec: FieldSpec) -> Schema:
-    """Return the schema of the value of `kind`."""
+    """Return the schema of the setting `kind`. It accepts the kinds that the table can have."""
     built_in = [kind for kind in spec.sections if kind != FORM]
     if spec.extension is None:
         return {"enum": built_in, "errorMessage": must_be(built_in)}
@@ -278,11 +280,12 @@ def _without_kind(
 ) -> Schema:
     """Return the schema of a table without `kind`.
 
-    The schema accepts a table that is valid for at least one kind, because a preset may provide the
-    `kind`. For other tables, the validator reports the errors of the default kind. If there is no
-    default kind, it reports the keys that no kind accepts.
+    A preset may provide the `kind`, so the schema accepts every table that is valid for at least
+    one kind. For an invalid table, validators report the errors of the default kind. If there is no
+    default kind, they report the keys that no kind accepts.
 
-    default: the section class of the default kind; None if there is no default kind
+    default: section class of the default kind; None if there is no default kind
+    paths:   possible paths of the table in a recipe
     """
     any_kind = {"anyOf": [ref(section.__name__) for section in spec.sections.values()]}
     if default is not None:
@@ -299,7 +302,7 @@ def _without_kind(
 
 
 def _with_extension_names(schema: Schema) -> Schema:
-    """Return a copy of the schema that also accepts metrics outside seqloom ("module:name")."""
+    """Return a copy of the schema that also accepts the metrics of users ("module:name")."""
     if "items" in schema:
         return {**schema, "items": _with_extension_names(schema["items"])}
     return {"anyOf": [schema, {"type": "string", "pattern": EXTENSION_KIND}]}
@@ -312,7 +315,7 @@ def _accepts_single_item(field: FieldInfo, schema: Schema) -> bool:
 
 
 def _adapt(schema: Any) -> Any:
-    """Return a part of pydantic's schema and all parts nested in it, adapted to TOML files."""
+    """Adapt a part of pydantic's schema to TOML files, including everything nested in it."""
     if isinstance(schema, list):
         return [_adapt(item) for item in schema]
     if not isinstance(schema, dict):

@@ -49,7 +49,7 @@ class BatchLayout(Protocol):
 class PaddedLayout:
     """One example per row, padded to the longest example in the batch.
 
-    budget: maximum number of tokens on each side of a batch, padding included
+    budget: maximum number of source tokens, and of target tokens, in a batch, padding included
     """
 
     budget: int

@@ -53,8 +53,8 @@ epochs."""
 class ShardPlan:
     """The batches of one shard.
 
-    corpus:  the dataset for the epoch of the shard. Epochs can differ, for example in the subword
-             segmentation
+    corpus:  the dataset in the epoch of this shard. It can differ from epoch to epoch, for example
+             in the subword segmentation
     batches: for each batch, the indices of its examples in `corpus`
     """
 
@@ -135,9 +135,10 @@ class BatchStream:
         return len(self._plan(shard).batches)
 
     def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
-        """Return the indices of the examples in `batches` consecutive batches, starting at
-        `position`. These are batches of the whole sequence, not only those of this rank. The
-        indices are sorted, and each index occurs once."""
+        """Return the indices of all examples in the next `batches` batches from `position`.
+
+        The batches of all ranks are counted. The indices are sorted, and each occurs once.
+        """
         shard, index = position
         positions = [self._normalised(shard, index + offset) for offset in range(batches)]
         planned = [self._plan(shard).batches[index] for shard, index in positions]
@@ -154,7 +155,10 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Discard the plan of the next shard, and cancel the planning if it has not started."""
+        """Discard the plan of the next shard, which is made in the background.
+
+        If this planning has not started, it is cancelled.
+        """
         for plan in self._planned_ahead.values():
             plan.cancel()
         self._planned_ahead = {}

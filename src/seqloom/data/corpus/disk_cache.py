@@ -50,8 +50,8 @@ def cached_folder(
 
     fill:      writes the files into the given empty folder
     on_wait:   called once if another process builds the folder
-    on_damage: called before a damaged folder is built again. Without this function, the sizes of the
-               files are checked, but not their contents
+    on_damage: called before a damaged folder is built again. If it is None, damage is recognised
+               only by the sizes of the files, not by their contents
     """
     folder = cache_root() / kind / digest
 
@@ -195,7 +195,12 @@ def is_complete(folder: Path) -> bool:
 
 @contextmanager
 def _locked(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of a folder. The system releases the lock even if the process is killed."""
+    """Context manager that holds the lock of a folder.
+
+    The operating system releases the lock even if the process is killed.
+
+    on_wait: called once if another process holds the lock
+    """
     path = folder.with_name(f".lock-{folder.name}")
     with ExitStack() as stack:
         try:

@@ -1,4 +1,4 @@
-"""CorpusRequest: everything that determines a corpus."""
+"""CorpusRequest: everything that determines a tokenised corpus, and its cache key."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,7 @@ data, and a run whose digest differs cannot be resumed."""
 
 @dataclass(frozen=True)
 class CorpusRequest:
-    """Everything that determines a corpus: its examples and how they are tokenised.
+    """Everything that determines a tokenised corpus: its examples, tokenizers and other settings.
 
     source:     tokenizer of the sources; None if the sources are not text
     target:     tokenizer of the targets

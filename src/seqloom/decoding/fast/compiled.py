@@ -154,9 +154,10 @@ class CompiledSearch:
     def _started(
         self, decoder: StepDecoder, memory: Memory, source_length: int, steps: int
     ) -> SearchProgram:
-        """Create a search program for these lengths and prepare its first step.
+        """Create a search with tensors of fixed shapes, and prepare its first step.
 
-        steps: maximum number of output tokens
+        source_length: number of source positions
+        steps:         maximum number of output tokens
         """
         program = self._program(decoder, memory, source_length, steps)
         program.memory.mask.fill_(True)
@@ -165,11 +166,11 @@ class CompiledSearch:
 
 
 def compile_step(program: SearchProgram) -> CompiledAdvance:
-    """Compile the step of a search program.
+    """Compile the step of a search program, which is a search with tensors of fixed shapes.
 
-    The compiled step also works for other programs of the same search and decoder. Their tensors
-    may have other sizes in the dimensions that the caller has marked as dynamic
-    (`torch._dynamo.mark_dynamic`).
+    The compiled step also works for programs with other shapes, if search and decoder are the
+    same. Only the dimensions that the caller has marked with `torch._dynamo.mark_dynamic` may
+    differ.
     """
     original = SearchProgram._advance
     # torch.compile caches compiled code by code object. Each compilation uses its own copy of the

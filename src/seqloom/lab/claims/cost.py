@@ -36,8 +36,7 @@ T_QUANTILE = 4.303
 class CostSettings:
     """Sizes of the experiment.
 
-    lengths: sequence lengths to measure, in ascending order. The constant FITTED is their minimum
-             number.
+    lengths: sequence lengths to measure, in ascending order; at least 4 (FITTED)
     repeats: number of time measurements at each length. The result is their median.
     """
 
@@ -61,7 +60,7 @@ class Fit:
 def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
     """Fit log value = exponent · log length + constant by least squares.
 
-    Only the FITTED longest lengths are used. The result includes the usual 95% confidence interval
+    Only the 4 longest lengths (FITTED) are used. The result includes the usual 95% confidence interval
     of the exponent, which is based on Student's t distribution.
     """
     x = [math.log(length) for length in lengths[-FITTED:]]

@@ -84,9 +84,10 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
 
 
 def configure(trial: Trial[HeadsSettings]) -> RunConfig:
-    """Return the recipe of a Transformer with one layer on each side.
+    """Return the recipe of a Transformer with one encoder layer and one decoder layer.
 
-    Its width is the same in all conditions and is divided among the heads.
+    The condition of the trial determines the number of heads. The heads divide a fixed width among
+    them.
     """
     settings = trial.settings
     data: Tables = {"folder": str(_folder(trial))}

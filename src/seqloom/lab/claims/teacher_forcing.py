@@ -46,7 +46,7 @@ class TeacherForcingSettings:
 def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
     """Return the recipe of an encoder-decoder without attention.
 
-    The conditions differ in the inputs of the decoder during training.
+    The condition of the trial says what the decoder reads during training.
     """
     settings = trial.settings
     decoder_inputs: dict[str, Tables] = {

@@ -153,8 +153,8 @@ class TransposedWeights:
 class StepValues(NamedTuple):
     """Values of one GRU step that the backward pass needs.
 
-    gates:      (B, 3 N) reset gate, update gate and candidate
-    candidates: (B, N) the candidate's weights times h, plus bias. The reset gate multiplies this
+    gates:      (B, 3 N) reset gate r, update gate z and candidate n = tanh(W_n x + r ∘ (U_n h))
+    candidates: (B, N) U_n h in this formula, including its bias
     previous:   (B, N) hidden vector h before the step
     """
 
@@ -168,9 +168,12 @@ def run_step(
 ) -> None:
     """Compute one GRU step. Write the next hidden vector to `out` (B, N).
 
-    gates:      (B, 3 N) W x + `weights.bias` for the input x. The function overwrites it with reset
-                gate, update gate and candidate
-    candidates: (B, N) `weights.candidate_bias`. The function adds the candidate's weights times h
+    The function overwrites `gates` and `candidates` with values for the backward pass.
+
+    gates:      (B, 3 N) before: W x + `weights.bias` for the input x. After: reset gate, update
+                gate and candidate
+    candidates: (B, N) before: `weights.candidate_bias`. After: this bias plus U_n h, where U_n is
+                the part of U for the candidate
     previous:   (B, N) hidden vector h before the step
     """
     gates[:, : weights.gates.shape[1]].addmm_(previous, weights.gates).sigmoid_()
@@ -189,14 +192,15 @@ def run_step_backward(
 ) -> Tensor:
     """Compute the gradients of one GRU step, with input x and hidden vector h.
 
-    Return the gradient of h: (B, N). Write the other gradients to the last two arguments.
+    Return the gradient of h: (B, N). The last two arguments receive the gradients of W x and U h.
+    The columns of these two gradients belong to reset gate, update gate and candidate. The
+    gradients differ only in the columns of the candidate.
 
     grad_next:       (B, N) gradient of the next hidden vector
     values:          values that `run_step` computed
     state_weight:    U (3 N, N), the weights of h
-    grad_gates:      (B, 3 N) receives the gradient of W x. In the columns of the two gates, this is
-                     also the gradient of U h
-    grad_candidates: (B, N) receives the gradient of U h in the columns of the candidate
+    grad_gates:      (B, 3 N) receives the gradient of W x
+    grad_candidates: (B, N) receives the gradient of U h, only the columns of the candidate
     """
     width = grad_next.shape[1]
     reset, update, new = values.gates.chunk(3, dim=1)
@@ -241,7 +245,7 @@ def weight_gradients(
 
 
 def _rows(inputs: Tensor) -> Tensor:
-    """Flatten (T, B, D) to (T · B, D). Return (U, D) unchanged."""
+    """Flatten (T, B, D) to (T · B, D). A matrix of input vectors is returned unchanged."""
     return inputs.flatten(0, -2)
 
 

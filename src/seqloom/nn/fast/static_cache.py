@@ -40,10 +40,10 @@ class SlotTable:
         return self._columns <= self.position
 
     def select(self, rows: Tensor) -> "SlotTable":
-        """Keep the rows with these indices, in place, and return self.
+        """Replace row i of the table by row `rows[i]`, up to the current position. Return self.
 
-        Call it after a step, before `position` is incremented. If the number of rows changes, the
-        table is reset, so the number may change only before the first step.
+        Call this method after a step, before `position` is incremented. If the number of rows
+        changes, all entries are reset. Therefore the number may change only before the first step.
         """
         if len(rows) != self.rows:
             self._reset(len(rows))
@@ -102,7 +102,8 @@ class StaticCache:
     def append(self, new: KeysValues) -> KeysValues:
         """Store the keys and values of one position, (R, H, 1, D) each.
 
-        Return the keys and values of each row's slots, filled or not: (R, H, capacity, D) each.
+        Return the keys and values of all positions, (R, H, capacity, D) each. Positions that are
+        not yet stored are included; `mask` hides them.
         """
         current = self.table.slots.gather(1, self.position.expand(self.table.rows, 1))
         gathered = []
@@ -112,10 +113,10 @@ class StaticCache:
         return KeysValues(*gathered)
 
     def select(self, rows: Tensor) -> "StaticCache":
-        """Return self, because keys and values stay in their slots.
+        """Return self. Keys and values are not moved: the `SlotTable` says where they are stored.
 
-        The caller must call `SlotTable.select` first. If the number of rows has changed, new
-        tensors of zeros replace the keys and values.
+        The caller must call `SlotTable.select` first. If the number of rows has changed, the cache
+        is replaced by tensors of zeros.
         """
         if len(rows) != self._rows:
             assert self.table.rows == len(rows), "select the rows of the slot table first"

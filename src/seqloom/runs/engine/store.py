@@ -1,4 +1,4 @@
-"""Stores converted models, and compares them with the original model.
+"""Stores models that are converted to CTranslate2, and compares them with the original model.
 
     engines/ctranslate2-int8-…/    in the run folder, or in the user's cache
                                    if the run folder is read-only
@@ -71,7 +71,7 @@ class Agreement:
 
     @property
     def is_close(self) -> bool:
-        """True if the int8 model is close enough to be used automatically."""
+        """True if int8 is close enough to the original model to be used automatically."""
         return self.mean <= INT8_TOLERANCE
 
     def __str__(self) -> str:
@@ -96,9 +96,9 @@ class Agreement:
 
 
 def build_probes(model: Model) -> list[ModelInput]:
-    """Return the probes: random sequences of tokens from the model's source vocabulary.
+    """Return the probes: random source sequences, on which two versions of a model are compared.
 
-    They are the same in every call.
+    Every call for the same model returns the same probes.
     """
     source, _ = embedders(model)
     size = vocabulary_size(source)
@@ -113,10 +113,10 @@ def build_probes(model: Model) -> list[ModelInput]:
 
 @torch.inference_mode()
 def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
-    """Compare the engine with torch on the probes.
+    """Compare the engine with torch on random sources, the probes.
 
-    Decodes the probes with the engine and with torch, and compares the outputs. Then compares the
-    log-probabilities that the engine and torch give to the tokens of the torch outputs.
+    Decodes the probes with the engine and with torch, and compares the outputs. Also compares the
+    log-probabilities that the engine and torch give to each token of the torch outputs.
     """
     batch = build_probes(model)
     decoding = GreedyConfig()

@@ -24,14 +24,13 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class WordMaps:
-    """New word indices for a prediction, for example those in a longer text.
+    """Maps the word indices of a prediction to new ones, for example to those in a longer text.
 
     In each list, item i is the new index of word i.
 
-    aligned: new indices of the source words in `Prediction.alignment`
-    source:  new indices of the source words in `Prediction.source_word_of`. The first word may be a
-             tag.
-    target:  new indices of the words of the output
+    aligned: new indices of source words, for `Prediction.alignment`
+    source:  new indices of source words, for `Prediction.source_word_of`. Word 0 may be a tag here
+    target:  new indices of output words
     """
 
     aligned: Sequence[int]
@@ -39,9 +38,9 @@ class WordMaps:
     target: Sequence[int]
 
     def apply(self, prediction: Prediction) -> Prediction:
-        """Replace the word indices of a prediction by the new ones.
+        """Return a copy of a prediction in which new word indices replace the old ones.
 
-        Alignment links of words that have no new index are removed.
+        Removes an alignment link if one of its words has no new index.
         """
         links = dict.fromkeys(
             (_look_up(self.aligned, source), _look_up(self.target, target))
@@ -86,15 +85,15 @@ def words_at(text: str, positions: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class OutputSegment:
-    """The output of a segment of a text, and where its words are in the whole text.
+    """The prediction for one segment of a text, and where its words are in the whole text.
 
-    A position is the index of a character. seqloom may have put a language tag in front of the
-    source text.
+    A position is the index of a character. The source text may start with a language tag that
+    seqloom has added.
 
-    aligned_at: position of each source word of the segment, in the source text without this tag
-    source_at:  position of each source word of the segment, in the source text with this tag. If
-                the model read a tag before the segment, the position of the tag comes first.
-    target_at:  position of the segment's output in the joined output
+    aligned_at: position of each source word of the segment. The added tag is not counted
+    source_at:  position of each source word of the segment. The added tag is counted. If the
+                model read a tag before the segment, the list starts with the position of the tag
+    target_at:  position of the segment's output in the whole output
     """
 
     prediction: Prediction

@@ -51,7 +51,7 @@ def freeze(model: nn.Module, frozen: Sequence[ModelPart]) -> None:
             parameter.requires_grad_(False)
     if not trainable_parameters(model):
         raise ConfigError(
-            "training.freeze: nothing is left to train; remove a part of the list: "
+            "training.freeze: nothing is left to train; remove one of these parts: "
             f"{', '.join(frozen)}"
         )
 

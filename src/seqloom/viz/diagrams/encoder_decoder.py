@@ -130,7 +130,7 @@ class _Layout:
 
     @property
     def pitch(self) -> float:
-        """Distance from one column to the next."""
+        """Distance from one column to the next, in pixels."""
         return self.width + _GAP
 
     @property
@@ -147,7 +147,7 @@ class _Layout:
 
 
 def _lowest_layer(layers: Sequence[LayerStates]) -> Sequence[LayerStates]:
-    """Return the lowest layer. The list has two elements if the layer reads in both directions."""
+    """Return the states of the lowest layer: one item per direction in which the layer reads."""
     return layers[:2] if layers[0].name.endswith(_ARROWS) else layers[:1]
 
 
@@ -156,7 +156,10 @@ def _arrows(directions: Sequence[LayerStates]) -> str:
 
 
 def _encoder_boxes(directions: Sequence[LayerStates]) -> list[list[str]]:
-    """Return the text lines of each encoder box: a name such as h₁, then numbers of its vectors."""
+    """Return the text lines of each encoder box.
+
+    The first line is a name such as h₁. The other lines are the first numbers of each vector.
+    """
     if len(directions) == 1:
         return _vector_boxes("h", directions[0].states.tolist())
     boxes = []
@@ -266,8 +269,8 @@ def _draw_weights(
 ) -> float:
     """Draw the attention weights as a matrix below the encoder.
 
-    A line leads from each row to the context vector of this step. Returns the y position of the
-    lower edge of the matrix.
+    Each row belongs to a decoder step. A line leads from the row to the context vector of the step.
+    Returns the y position of the lower edge of the matrix.
 
     top: y position of the lower edge of the context vectors
     """

@@ -1,1 +1,1 @@
-"""Languages: sentence splitting, language pairs of runs, names and detection."""
+"""Languages of the server: language codes, language pairs of runs, language detection."""
