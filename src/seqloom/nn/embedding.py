@@ -104,7 +104,10 @@ class LearnedLookup(Lookup):
         return self.table(tokens.masked_fill(is_replaced, self.replaced.by))
 
     def effective_weight(self) -> Tensor:
-        """Return the vector of each token before scaling, also of a replaced token: (V, D)"""
+        """Return the vector of each token, before it is multiplied by the scale: (V, D)
+
+        If `replaced` is set, one token has the vector of another token, or zeros.
+        """
         return self._vectors(torch.arange(len(self.weight), device=self.weight.device))
 
 
@@ -266,7 +269,7 @@ class Readout(nn.Module):
         """Return the sum of -log p(target) over the targets that are not padding, with label
         smoothing: (B, T, D), (B, T) -> ()
 
-        Label smoothing distributes probability only over the tokens that are not excluded.
+        Label smoothing gives no probability to the first `self.excluded` tokens.
         """
         if self.excluded and not on_cpu_without_autocast(features):
             possible = self.output(self.hidden_layer(features)).flatten(0, 1)[:, self.excluded :]
@@ -311,7 +314,10 @@ class LabelReadout(Readout):
         self.impossible = tuple(impossible)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Compute logits from features with an end flag: (…, D + 1) -> (…, V)"""
+        """Compute logits from features: (…, D + 1) -> (…, V)
+
+        The last feature is the end flag. If it is 1, only END is possible, otherwise only labels.
+        """
         logits = super().forward(features[..., :-1])
         ends = features[..., -1:] > 0.5  # (…, 1)
         tokens = torch.arange(logits.shape[-1], device=logits.device)  # (V,)
@@ -324,8 +330,9 @@ class LabelReadout(Readout):
         """Return the sum of -log p(target) over the targets that are not padding, with label
         smoothing: (B, T, D + 1), (B, T) -> ()
 
-        Label smoothing distributes probability only over the tokens that are possible at a
-        position.
+        The last of the D + 1 features is the end flag. Label smoothing distributes probability
+        only over the tokens that are possible at a position: END if the flag is 1, otherwise the
+        labels.
         """
         logits = self(features)
         exact = logits.float() if logits.dtype == torch.bfloat16 else logits

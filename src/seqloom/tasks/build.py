@@ -57,7 +57,7 @@ def load_task(config: RunConfig, folder: Path) -> Task:
 
 
 def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:
-    """Build a task with trained tokenizers."""
+    """Build a task from tokenizers that are already trained."""
     match config:
         case TranslationConfig(scores=scores, tag_side=tag_side):
             assert source is not None, "translation needs a source tokenizer"

@@ -2,12 +2,12 @@
 
 DIGEST/                 the corpus
     report.json         numbers of examples and tokens of all shards
-    NAME.lengths        see `token_store.py`
+    NAME.lengths        number of token ids of each text; NAME is "source" or "target"
     plan.json           sizes of the shards
     manifest.json       sizes and SHA-256 of all files
     00000/, 00001/ …    the shards
-.build-DIGEST/          name of the folder until it is complete. After an interruption, the shards
-                        in it are reused
+.build-DIGEST/          name of the corpus folder until it is complete. After an interruption, the
+                        next build reuses the shards in it
 """
 
 import json

@@ -17,7 +17,7 @@ CHUNK = 512
 def linear_cross_entropy_sum(
     features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float = 0.0
 ) -> Tensor:
-    """Compute the logits W x + b and return `losses.cross_entropy_sum` of them.
+    """Return the cross-entropy of the logits W x + b, summed over all N positions.
 
     features (N, D), weight (V, D), bias (V,), targets (N,) -> ()
 

@@ -107,7 +107,10 @@ def split_values(text: str) -> list[str]:
 
 
 def grid(dimensions: Sequence[Dimension]) -> list[SweepTrial]:
-    """Return a trial for each combination of values. Raise a ConfigError if there is a range."""
+    """Return a trial for each combination of values.
+
+    Raise a ConfigError if a dimension is a range, because a range has no list of values.
+    """
     ranges = [dimension.key for dimension in dimensions if isinstance(dimension, Range)]
     if ranges:
         raise ConfigError(
