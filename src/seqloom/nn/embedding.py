@@ -169,10 +169,12 @@ class ConstantLookup(Lookup):
 
 
 class Embedder(nn.Module):
-    """Computes the input vectors of a network: token vectors, with positions added or appended.
+    """Computes the input vectors of a network from token vectors and position vectors.
 
-    width:  output width. If the vectors with positions have another width, a linear layer projects
-            them to `width`. None: no projection
+    Position vectors are added or appended to the token vectors.
+
+    width:  output width. If the resulting vectors have another width, a linear layer projects them
+            to `width`. None: no projection
     locked: use one dropout mask per sequence (`LockedDropout`). Default: False
     """
 

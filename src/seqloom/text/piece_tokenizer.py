@@ -42,5 +42,5 @@ class PieceTokenizer(VocabularyTokenizer):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that determines token ids, also of the tokenizer's source code."""
+        """SHA-256 of everything that determines token ids, such as vocabulary and source code."""
         return content_digest({**self._content(), "code": extension_version(type(self)).sha256})

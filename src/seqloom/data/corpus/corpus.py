@@ -71,7 +71,8 @@ class Corpus:
     def source_lengths(self) -> IntArray | None:
         """The source length of each of the N examples, without END: (N,).
 
-        Text is counted in tokens, other sequences in vectors. None if the sources are images.
+        Text is counted in tokens, other sequences in vectors. None if there are no sources or they
+        are images.
         """
         sources = self.sources
         return sources.lengths if isinstance(sources, TokenStore | FrameStore) else None

@@ -1,6 +1,6 @@
 """Builds the folder of a corpus from shards.
 
-DIGEST/                 the corpus
+DIGEST/                 the corpus. DIGEST is the hash of its data, tokenizers and filters
     report.json         numbers of examples and tokens of all shards
     NAME.lengths        number of token ids of each text; NAME is "source" or "target"
     plan.json           sizes of the shards

@@ -101,7 +101,8 @@ def series_widths(config: DataConfig) -> tuple[int, int]:
     widths = {(len(columns), len(context)) for columns, context in names}
     if len(widths) != 1:
         raise ConfigError(
-            "data.train: all series must have the same number of columns and of context columns"
+            "data.train: the series have different numbers of columns or of context columns; "
+            "select equally many in each series"
         )
     return widths.pop()
 

@@ -222,8 +222,8 @@ def _complete(
 ) -> Prediction:
     """Add the protected spans of a segment, such as URLs, and warnings to its output.
 
-    repeated: second output, translated from the segment without its inner spans. If `output` lacks
-              an inner span, `repeated` is used instead. None if there is no second output
+    repeated: output of a second translation, for which the model did not read protected spans. It
+              replaces `output` if `output` lacks a span. None if there was no second translation
     """
     protected = segment.protected
     warnings = list(output.warnings)
