@@ -398,8 +398,8 @@ class RecurrentDecoder(DecoderModule):
     ) -> Tensor:
         """Compute the readout's features (B, T, F) position by position.
 
-        Positions cannot be computed in parallel, because the recurrent state depends on the
-        attention context, and the context depends on the state.
+        Used if the recurrent state depends on the attention context. The context also depends on
+        the state, so positions cannot be computed in parallel.
         """
         keys_values, mask = source.keys_values, source.mask
         if self.attention is not None and keys_values is not None and mask is not None:
@@ -420,8 +420,7 @@ class RecurrentDecoder(DecoderModule):
     ) -> Tensor:
         """Compute the readout's features (B, T, F): run each layer over all positions at once.
 
-        This is possible because the attention context does not influence the layer whose hidden
-        vectors are the attention queries.
+        Used only if the attention queries do not depend on the attention context.
         """
         length = embedded.shape[1]
         summary = source.summary.unsqueeze(1).expand(-1, length, -1)

@@ -141,12 +141,11 @@ class VectorLookup(Lookup):
 
 
 class ConstantLookup(Lookup):
-    """Returns the same learned vector for every input. A decoder then ignores its previous output.
+    """Returns one learned vector for every input, so that a decoder ignores its previous output.
 
     The setting `feed_output = false` selects this lookup. The inputs are token ids (B, T), or
-    vectors (B, T, ·). The first `ignored` entries of a vector are the previous output and have no
-    effect. The other entries are context values, which are projected and added to the learned
-    vector.
+    vectors (B, T, ignored + context), which contain the previous output and context values. The
+    context values are projected and added to the learned vector.
 
     width:   D, the width of the vectors
     ignored: width of the previous output; 0 if the inputs are token ids. Default: 0

@@ -165,7 +165,7 @@ def _add_report(total: CorpusReport, report: CorpusReport) -> None:
 def finish_corpus(folder: Path, report: CorpusReport) -> None:
     """Write the files that describe the whole corpus, then its manifest.
 
-    The digests of the files of a shard are copied from the manifest of the shard.
+    The digests of files in a shard are copied from the shard's own manifest.
     """
     if not report.kept:
         reasons = "; ".join(f"{reason}: {n}" for reason, n in report.dropped.items())
