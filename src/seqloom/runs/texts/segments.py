@@ -1,6 +1,7 @@
 """Builds the predictions for texts from the outputs of their segments.
 
-`Run.predict` and the HTTP server both use this module and `preparation.py`, so they return the same text.
+`Run.predict` and the HTTP server both use this module and `preparation.py`, so they return the
+same text.
 
 The model first translates all segments. Protected spans, such as URLs, must be copied to the
 output. A segment whose output lacks one of its spans is translated again without the spans:
@@ -194,10 +195,9 @@ def repeat_options(options: PredictionOptions) -> PredictionOptions:
 
 
 def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Prediction:
-    """Add the warnings about the pivot translations to the final output, and return it.
+    """Return the final output with the warnings about all translations into pivot languages.
 
-    Its unknown characters become those of the user's text. Unknown characters of a pivot
-    translation would not help the user.
+    The result lists the unknown characters of the user's text, not those of pivot translations.
 
     pivots: the translations into pivot languages, in the order in which they were made
     """

@@ -4,8 +4,8 @@
     Replicas          every rank has the whole model; DistributedDataParallel (DDP) sums gradients
     sharding.Shards   every rank has a part of each weight; fully sharded data parallel (FSDP)
 
-With `Replicas` and `Shards`, gradients are added up in groups (buckets or layers). Each group is sent
-while the backward pass computes the next one.
+With `Replicas` and `Shards`, gradients are added up in groups (buckets or layers). Each group is
+sent while the backward pass computes the next one.
 """
 
 from collections.abc import Callable
