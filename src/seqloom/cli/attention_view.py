@@ -37,10 +37,10 @@ class AttentionView:
     def create(
         cls, run: Run, *, layer: int | None, head: int | None, use_best_heads: bool, pieces: bool
     ) -> AttentionView:
-        """Create a view.
+        """Create the view that the options of `seqloom inspect` select.
 
-        Raises ConfigError if `use_best_heads` is True, but the run folder does not store which
-        heads align best.
+        use_best_heads: use the attention heads that align words best, as stored in the run folder.
+                        Raises ConfigError if the folder does not store them
         """
         from seqloom.runs.attention_maps import ALL_HEADS
 
@@ -101,10 +101,9 @@ class AttentionView:
     def _merges_words(self, prediction: Prediction) -> bool:
         """Return True if the map of this prediction shows words, False if it shows tokens.
 
-        There are two cases in which the map shows tokens. In the first case, `pieces` is True. In
-        the second case, the source or the output is a single word, and at least one word consists
-        of several tokens. A map of words would then have only one row or one column, so it would
-        show little. In the second case, this method also adds a note to `notes`.
+        The map shows tokens if `pieces` is True. It also shows tokens if the source or the output
+        is a single word and at least one word consists of several tokens: a map with a single row
+        or column would show little. In this second case, the method adds a note to `notes`.
         """
         if self.pieces:
             return False

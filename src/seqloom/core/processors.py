@@ -43,7 +43,11 @@ def _quotas() -> list[float]:
 
 
 def _with_parents(root: Path, name: str) -> list[Path]:
-    """Return the folder of a control group and the folders of its parent groups."""
+    """Return the folder of a Linux control group and the folders of its parent groups.
+
+    root: folder of all control groups
+    name: name of the group, for example "/user.slice"
+    """
     folder = root / name.lstrip("/")
     return [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
 

@@ -29,9 +29,11 @@ class ScoreRule:
     def add_finished(
         self, scores: Tensor, totals: Tensor, ended: Tensor, length: int | Tensor
     ) -> Tensor:
-        """Return the `count` best scores of finished hypotheses after a step: (B, C), best first
+        """Return the C best scores of finished hypotheses after a step: (B, C), best first
 
-        scores: (B, C) the scores before the step; -inf where fewer hypotheses have ended
+        C is `self.count`.
+
+        scores: (B, C) the best scores before the step; -inf if fewer than C hypotheses have ended
         totals: (B, K) log-probability of each candidate of the step
         ended:  (B, K) True for the candidates that end in this step
         length: number of tokens of these candidates, END included
@@ -45,10 +47,10 @@ class ScoreRule:
     ) -> Tensor:
         """Return True for each source for which the search stops: (B,)
 
-        scores:      (B, C) the best scores of finished hypotheses, best first
+        scores:      (B, C) the C best scores of finished hypotheses, best first
         active:      (B,)   log-probability of the best active hypothesis
         length:      number of tokens of this hypothesis
-        max_lengths: (B,)   maximum number of tokens
+        max_lengths: (B,)   maximum number of tokens of a hypothesis
         """
         best_length = max_lengths if self.kind == "bound" else length
         return self.normalisation.score(active, best_length, False) <= scores[:, -1]

@@ -66,7 +66,7 @@ class Results:
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
         """Return the points of a line in a chart.
 
-        There is one point per name. A point is a list of values, one per seed.
+        Each point shows one of the measured values in `names`, as a list with one number per seed.
         """
         return [self.over_seeds(condition, name) for name in names]
 

@@ -76,9 +76,12 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """One part of the decoder state of an ensemble: either `State.fixed` or `State.moving`.
+    """One of the two parts of an ensemble's decoder state.
 
-    members: the same part of the decoder state of each member
+    `State.fixed` is the part that is computed once per source. `State.moving` is the part that
+    changes at every step.
+
+    members: this part of the decoder state of each member
     """
 
     members: tuple[Rows, ...]
@@ -137,7 +140,10 @@ class EnsembleDecoder(DecoderModule):
         return DecoderOutput(mean_log_probability(logits), self.readout)
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
-        """Return the encoder output for each member. Without a source, this is `memory` for all."""
+        """Return the encoder output for the decoder of each member.
+
+        If there is no source, as for a language model, all members get the empty `memory`.
+        """
         if isinstance(memory, EnsembleMemory):
             return memory.members
         assert memory.mask.shape[1] == 0, "an ensemble needs the memory of its own encoder"
@@ -156,7 +162,7 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 def _smallest_limits(members: Sequence[Limits]) -> Limits:
-    """Return, for each setting that limits the number of tokens, the smallest limit of a member."""
+    """For each setting that limits the number of tokens, return the smallest limit of a member."""
     settings = {setting for limits in members for setting in limits}
     return {
         setting: min(limits[setting] for limits in members if setting in limits)

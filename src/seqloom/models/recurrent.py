@@ -45,7 +45,7 @@ class InitialState(nn.Module):
         self.state_width = state_width
 
     def forward(self, memory: Memory) -> Tensor:
-        """Return the state before the first step: (B, L', C')"""
+        """Return the initial state of the decoder: (B, L', C') for L' layers of state width C'"""
         summary = memory.summary
         return summary.new_zeros(summary.shape[0], self.layers, self.state_width)
 
@@ -87,7 +87,7 @@ class ProjectedInitialState(InitialState):
         return torch.tanh(self.projection(hidden)).unflatten(1, (self.layers, -1))
 
     def inputs(self, memory: Memory) -> Tensor:
-        """Return the input vector of the first layer: (B, input_width)"""
+        """Return the vector from which the initial state is computed: (B, input_width)"""
         return memory.summary.flatten(1)
 
 
@@ -201,8 +201,8 @@ class RecurrentEncoder(EncoderModule):
 
         Return the hidden vectors (B, S, D) and the final state (B, C).
 
-        source:  the input vector at each position; with `vectors`, the index of a row of `vectors`
-        vectors: (U, D) the U different input vectors. Default: None
+        source:  the input vectors, or their row numbers in `vectors` if `vectors` is given
+        vectors: the distinct input vectors, one per row. Default: None
         """
 
         def encode(layer: RecurrentLayer, source: Padded) -> tuple[Tensor, Tensor]:
@@ -226,24 +226,24 @@ class RecurrentEncoder(EncoderModule):
 
 
 def score_limits(attention: str, limits: Limits) -> Limits:
-    """Prefix the setting names of an attention score with the name of the attention layer.
+    """Replace the setting names in `limits` by full names.
 
     For example, "max_length" becomes "attention.score.max_length".
 
-    attention: name of the attention layer in the config, for example "attention"
-    limits:    maximum number of tokens that each setting of the score allows, by setting name
+    attention: table of the attention layer in the config, for example "attention"
+    limits:    maps each setting that limits the number of tokens to its limit
     """
     return {f"{attention}.score.{setting}": limit for setting, limit in limits.items()}
 
 
 @dataclass(frozen=True)
 class RecurrentSource:
-    """The `fixed` part of a decoder state: everything computed once per source.
+    """The part of a decoder state that is computed once per source (`State.fixed`).
 
     keys_values: keys and values of the source; None without attention
-    mask:        (B, 1, 1, S) which source positions are visible. `prepare_mask` may have converted
-                 it to a faster form
-    summary:     (B, D) `Memory.summary` of the top encoder layer
+    mask:        (B, 1, 1, S) True at visible source positions, or the faster form of this mask that
+                 `prepare_mask` returns
+    summary:     (B, D) vector for the whole source, from the top encoder layer
     copyable:    source tokens that can be copied; None without a copy mechanism
     positions:   (T, P) table of position vectors of width P, shared by all rows; None if there is
                  no table
@@ -267,9 +267,11 @@ class RecurrentSource:
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """The `moving` part of a decoder state, with one row for each of R hypotheses.
+    """The part of a decoder state that changes at every step (`State.moving`).
 
-    states:  (R, L, C) states of all layers
+    It has one row for each of R hypotheses.
+
+    states:  (R, L, C) the state, of width C, of each of the L layers
     context: (R, A)    attention context of the previous step; A is 0 without attention
     """
 
@@ -396,8 +398,8 @@ class RecurrentDecoder(DecoderModule):
     ) -> Tensor:
         """Compute the readout's features (B, T, F) position by position.
 
-        Positions cannot be computed in parallel, because the recurrent state depends on the
-        attention context, and the context depends on the state.
+        Used if the recurrent state depends on the attention context. The context also depends on
+        the state, so positions cannot be computed in parallel.
         """
         keys_values, mask = source.keys_values, source.mask
         if self.attention is not None and keys_values is not None and mask is not None:
@@ -418,8 +420,7 @@ class RecurrentDecoder(DecoderModule):
     ) -> Tensor:
         """Compute the readout's features (B, T, F): run each layer over all positions at once.
 
-        This is possible because the attention context does not influence the layer whose hidden
-        vectors are the attention queries.
+        Used only if the attention queries do not depend on the attention context.
         """
         length = embedded.shape[1]
         summary = source.summary.unsqueeze(1).expand(-1, length, -1)
@@ -557,6 +558,6 @@ class RecurrentDecoder(DecoderModule):
         )
 
     def _initial(self, memory: Memory) -> RecurrentState:
-        """Return the state before the first step, with a context of zeros."""
+        """Return the state before the first step. Its attention context is zero."""
         states = self.initial_state(memory)  # (B, L, C)
         return RecurrentState(states, states.new_zeros(states.shape[0], self.context_width))

@@ -104,7 +104,10 @@ class LearnedLookup(Lookup):
         return self.table(tokens.masked_fill(is_replaced, self.replaced.by))
 
     def effective_weight(self) -> Tensor:
-        """Return the vector of each token before scaling, also of a replaced token: (V, D)"""
+        """Return the vector of each token, before it is multiplied by the scale: (V, D)
+
+        If `replaced` is set, one token has the vector of another token, or zeros.
+        """
         return self._vectors(torch.arange(len(self.weight), device=self.weight.device))
 
 
@@ -138,12 +141,11 @@ class VectorLookup(Lookup):
 
 
 class ConstantLookup(Lookup):
-    """Returns the same learned vector for every input. A decoder then ignores its previous output.
+    """Returns one learned vector for every input, so that a decoder ignores its previous output.
 
     The setting `feed_output = false` selects this lookup. The inputs are token ids (B, T), or
-    vectors (B, T, ·). The first `ignored` entries of a vector are the previous output and have no
-    effect. The other entries are context values, which are projected and added to the learned
-    vector.
+    vectors (B, T, ignored + context), which contain the previous output and context values. The
+    context values are projected and added to the learned vector.
 
     width:   D, the width of the vectors
     ignored: width of the previous output; 0 if the inputs are token ids. Default: 0
@@ -166,10 +168,12 @@ class ConstantLookup(Lookup):
 
 
 class Embedder(nn.Module):
-    """Computes the input vectors of a network: token vectors, with positions added or appended.
+    """Computes the input vectors of a network from token vectors and position vectors.
 
-    width:  output width. If the vectors with positions have another width, a linear layer projects
-            them to `width`. None: no projection
+    Position vectors are added or appended to the token vectors.
+
+    width:  output width. If the resulting vectors have another width, a linear layer projects them
+            to `width`. None: no projection
     locked: use one dropout mask per sequence (`LockedDropout`). Default: False
     """
 
@@ -266,7 +270,7 @@ class Readout(nn.Module):
         """Return the sum of -log p(target) over the targets that are not padding, with label
         smoothing: (B, T, D), (B, T) -> ()
 
-        Label smoothing distributes probability only over the tokens that are not excluded.
+        Label smoothing gives no probability to the first `self.excluded` tokens.
         """
         if self.excluded and not on_cpu_without_autocast(features):
             possible = self.output(self.hidden_layer(features)).flatten(0, 1)[:, self.excluded :]
@@ -311,7 +315,10 @@ class LabelReadout(Readout):
         self.impossible = tuple(impossible)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Compute logits from features with an end flag: (…, D + 1) -> (…, V)"""
+        """Compute logits from features: (…, D + 1) -> (…, V)
+
+        The last feature is the end flag. If it is 1, only END is possible, otherwise only labels.
+        """
         logits = super().forward(features[..., :-1])
         ends = features[..., -1:] > 0.5  # (…, 1)
         tokens = torch.arange(logits.shape[-1], device=logits.device)  # (V,)
@@ -324,8 +331,9 @@ class LabelReadout(Readout):
         """Return the sum of -log p(target) over the targets that are not padding, with label
         smoothing: (B, T, D + 1), (B, T) -> ()
 
-        Label smoothing distributes probability only over the tokens that are possible at a
-        position.
+        The last of the D + 1 features is the end flag. Label smoothing distributes probability
+        only over the tokens that are possible at a position: END if the flag is 1, otherwise the
+        labels.
         """
         logits = self(features)
         exact = logits.float() if logits.dtype == torch.bfloat16 else logits

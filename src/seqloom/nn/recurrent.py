@@ -160,9 +160,10 @@ class RecurrentLayer(nn.Module):
         return self._at_real_positions(hidden, source)
 
     def encode_repeated(self, source: Padded, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Do the same as `encode`, faster, if the same input vector occurs at several positions.
+        """Run a GRU over padded rows in which the same input vector occurs at several positions.
 
-        Used for a GRU in training on a CPU.
+        Return the same values as `encode`. In training on a CPU, this method is faster, because
+        it projects each distinct input vector only once.
 
         vectors: the distinct input vectors, one per row
         source:  (B, S) for each position, the index of its input vector in `vectors`
@@ -181,10 +182,13 @@ class RecurrentLayer(nn.Module):
         return hidden.masked_fill(~source.mask.unsqueeze(-1), 0), hidden.gather(1, ends).squeeze(1)
 
     def _encode_packed(self, source: Padded) -> tuple[Tensor, Tensor]:
-        """Implement `encode` with packed sequences.
+        """Run over padded rows (B, S, D) with torch's packed sequences, which skip padding.
 
-        `encode` does not call this method on a GPU. torch needs the lengths on the host, and to
-        copy them the host would have to wait until the GPU has finished all earlier work.
+        Return the hidden vectors (B, S, N), which are zero at padding, and the state (B, C) at the
+        last real position of each row.
+
+        Not used on a GPU. torch needs the lengths on the host, and to copy them the host would
+        have to wait until the GPU has finished all earlier work.
         """
         packed = pack_padded_sequence(
             source.values, source.lengths.cpu(), batch_first=True, enforce_sorted=False
@@ -197,7 +201,11 @@ class RecurrentLayer(nn.Module):
         return padded, self._from_torch(last)
 
     def encode_stepwise(self, source: Padded) -> tuple[Tensor, Tensor]:
-        """Implement `encode` step by step. The state of a row does not change after its end."""
+        """Run over padded rows (B, S, D), one step at a time.
+
+        Return the hidden vectors (B, S, N), which are zero at padding, and the state (B, C) at the
+        last real position of each row.
+        """
         mask = source.mask.unsqueeze(-1)  # (B, S, 1)
         state = source.values.new_zeros(len(source.lengths), self.state_width)
         hidden, weights = [], self.weights()
@@ -213,7 +221,7 @@ class RecurrentLayer(nn.Module):
         return state.unsqueeze(0).contiguous()
 
     def _from_torch(self, last: Tensor | tuple[Tensor, Tensor]) -> Tensor:
-        """The inverse of `_to_torch`."""
+        """Convert a state from torch's format to (B, C). For an LSTM, concatenate h and c."""
         return torch.cat(last, dim=-1).squeeze(0) if isinstance(last, tuple) else last.squeeze(0)
 
 

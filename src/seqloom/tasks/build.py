@@ -34,7 +34,8 @@ def learn_task(config: RunConfig, progress: ProgressCallback = ignore_progress) 
     A task with token outputs trains its tokenizers on the training split. A task with vectors as
     sources computes the scale that normalises them.
 
-    progress: called if another process trains the same tokenizers, or if cached ones are damaged
+    progress: called if another process is training the same tokenizers, or if the cached
+              tokenizers are damaged
     """
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data, config.is_free_running)
@@ -57,7 +58,7 @@ def load_task(config: RunConfig, folder: Path) -> Task:
 
 
 def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:
-    """Build a task with trained tokenizers."""
+    """Build a task from tokenizers that are already trained."""
     match config:
         case TranslationConfig(scores=scores, tag_side=tag_side):
             assert source is not None, "translation needs a source tokenizer"

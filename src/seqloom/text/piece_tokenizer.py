@@ -24,7 +24,10 @@ class PieceTokenizer(VocabularyTokenizer):
     """The settings of the recipe."""
 
     def split_text(self, text: str) -> Iterable[str]:
-        """Split a text without tags into pieces. A piece must not be empty."""
+        """Split a text into pieces, which must not be empty.
+
+        The text contains no tags such as <2de>: they have been split off.
+        """
         raise NotImplementedError
 
     def split(self, text: str) -> Iterator[str]:
@@ -39,5 +42,5 @@ class PieceTokenizer(VocabularyTokenizer):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that determines token ids, including the code of the subclass."""
+        """SHA-256 of everything that determines token ids, such as vocabulary and source code."""
         return content_digest({**self._content(), "code": extension_version(type(self)).sha256})

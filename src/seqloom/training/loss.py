@@ -61,7 +61,10 @@ def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch
 
 @torch.no_grad()
 def _predict_inputs(model: Model, batch: Batch, target_share: float) -> Tensor:
-    """Generate the decoder inputs position by position: (B, T)"""
+    """Choose each decoder input: the target token or the model's prediction. Returns (B, T).
+
+    target_share: probability of the target token
+    """
     assert batch.packing is None, "stepwise decoding needs one pair per row"
     targets = batch.inputs.values  # (B, T)
     memory = model.encode(batch.source, batch.size)

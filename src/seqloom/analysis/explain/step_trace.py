@@ -47,7 +47,12 @@ class StepTrace:
     def add(
         self, name: str, formula: str, values: Tensor, labels: Sequence[str] = (), note: str = ""
     ) -> None:
-        """Append a value to the current section. `values` has no batch dimension."""
+        """Add a traced value to the current section.
+
+        name, formula, note: texts to show with the value
+        values:              tensor without a batch dimension
+        labels:              one label per row of `values`. Default: no labels
+        """
         values = values.detach().cpu()
         assert not labels or len(labels) == len(values), "expected one label per row"
         self.parts.append(TracedValue(self.section, name, formula, values, tuple(labels), note))

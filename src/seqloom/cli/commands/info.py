@@ -48,7 +48,7 @@ def info(
 
 
 def _describe(found: RunInfo, languages: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names and values to print."""
+    """Yield a name and a value for each printed line, for example "run" and the run's name."""
     pairs = f" ({', '.join(languages)})" if languages else ""
     yield "run", found.run
     yield "task", f"{found.task}{pairs}"

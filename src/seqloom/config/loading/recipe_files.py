@@ -43,9 +43,9 @@ def not_a_recipe(path: Path, data: bytes) -> str | None:
 
 
 def saved_dataset_recipe(folder: Path) -> str | None:
-    """Return a message that says how to train on a dataset which the user gave as a recipe.
+    """Return an error message for a user who gave a Hugging Face dataset instead of a recipe.
 
-    Returns None if `save_to_disk` of the package `datasets` did not write the folder.
+    The message says how to train on the dataset. Returns None if the folder is not such a dataset.
     """
     if not is_saved_dataset(folder):
         return None

@@ -71,7 +71,8 @@ class Corpus:
     def source_lengths(self) -> IntArray | None:
         """The source length of each of the N examples, without END: (N,).
 
-        None if the sources are neither text nor frames.
+        Text is counted in tokens, other sequences in vectors. None if there are no sources or they
+        are images.
         """
         sources = self.sources
         return sources.lengths if isinstance(sources, TokenStore | FrameStore) else None
@@ -162,10 +163,10 @@ def corpus_folder(request: CorpusRequest) -> Path:
 
 
 def _training_shards(request: CorpusRequest) -> list[Path]:
-    """Return the shards of the training split that was built with the same tokenizers.
+    """Return the shards of the cached training split, for a request for dev or test.
 
-    These shards contain the examples that are held out for dev and test. The list is empty if the
-    cache does not contain this training split, or if `request` is for the training split itself.
+    These shards also contain the examples that are held out for dev and test. The list is empty if
+    the cache has no training split with these tokenizers, or if the request is for training data.
     """
     if request.split == "train":
         return []
@@ -174,7 +175,7 @@ def _training_shards(request: CorpusRequest) -> list[Path]:
 
 
 def _build_other_corpus(request: CorpusRequest, folder: Path, progress: ProgressCallback) -> None:
-    """Write a corpus whose sources are images or frames. It has one shard."""
+    """Write a corpus whose sources are images or sequences of vectors. It has one shard."""
     report = CorpusReport(request.split)
     shard = folder / "00000"
     if shard.exists():

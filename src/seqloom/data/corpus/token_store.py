@@ -1,8 +1,10 @@
-"""Token ids of many texts in shards, read through memory maps.
+"""Token ids of many texts, stored in the shards of a corpus and read through memory maps.
 
-NAME.lengths        (N,) int32, the number of ids of each of the N texts of all shards
+NAME is "source" or "target". The folder of a corpus with N texts contains this file:
 
-In the folder of a shard with n texts:
+NAME.lengths        (N,) int32, the number of ids of each text
+
+The folder of a shard with n texts contains these files:
 
 NAME.ids            the ids of all texts, one text after the other: uint16 or int32
 NAME.offsets        (n + 1,) int64. Text i is ids[offsets[i] : offsets[i + 1]]
@@ -56,9 +58,9 @@ class MappedFile:
             self.values = np.asarray(self._map)
 
     def release(self) -> None:
-        """Free the memory of the pages read so far. They are read from disk again when needed.
+        """Free the memory of the data read so far. It is read from disk again when needed.
 
-        Does nothing on Windows, which has no such call.
+        Does nothing on Windows, which cannot free this memory.
         """
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
@@ -124,7 +126,7 @@ class TokenStore:
         return TokenRows.of([self[index] for index in indices.tolist()])
 
     def release(self) -> None:
-        """Free the memory of the pages read so far. They are read from disk again when needed."""
+        """Free the memory of the data read so far. It is read from disk again when needed."""
         self._lengths.release()
         for shard in self.shards:
             shard.release()

@@ -1,13 +1,13 @@
 """Builds the folder of a corpus from shards.
 
-DIGEST/                 the corpus
+DIGEST/                 the corpus. DIGEST is the hash of its data, tokenizers and filters
     report.json         numbers of examples and tokens of all shards
-    NAME.lengths        see `token_store.py`
+    NAME.lengths        number of token ids of each text; NAME is "source" or "target"
     plan.json           sizes of the shards
     manifest.json       sizes and SHA-256 of all files
     00000/, 00001/ …    the shards
-.build-DIGEST/          name of the folder until it is complete. After an interruption, the shards
-                        in it are reused
+.build-DIGEST/          name of the corpus folder until it is complete. After an interruption, the
+                        next build reuses the shards in it
 """
 
 import json
@@ -165,7 +165,7 @@ def _add_report(total: CorpusReport, report: CorpusReport) -> None:
 def finish_corpus(folder: Path, report: CorpusReport) -> None:
     """Write the files that describe the whole corpus, then its manifest.
 
-    The digests of the files of a shard are copied from the manifest of the shard.
+    The digests of files in a shard are copied from the shard's own manifest.
     """
     if not report.kept:
         reasons = "; ".join(f"{reason}: {n}" for reason, n in report.dropped.items())

@@ -15,7 +15,7 @@ Records = Iterator[Example | InvalidLine]
 
 
 def held_out_file(shard: Path, split: Split) -> Path:
-    """Return the file of a training shard with the examples that are held out for a split."""
+    """Return the file in a training shard that contains the examples held out for `split`."""
     return shard / f"{split}.jsonl"
 
 

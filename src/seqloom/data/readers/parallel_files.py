@@ -14,11 +14,11 @@ from seqloom.data.readers.text_files import FilePart, locate_all, read_lines_or_
 def read_parallel(
     config: ParallelConfig, folder: str, table: str
 ) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each line. Files that belong together must have the
-    same number of lines.
+    """Yield an example or an `InvalidLine` for each line of the source files.
 
-    Only lines from `config.first_line` to `config.last_line` are yielded. The lines are counted
-    through all source files. The other lines are read too, to check the number of lines.
+    A source file, its target file and its references must have the same number of lines. Only lines
+    from `config.first_line` to `config.last_line` are yielded. Line numbers continue from one
+    source file to the next. The other lines are read too, to check the number of lines.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
@@ -37,8 +37,8 @@ def read_parallel(
 def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | InvalidLine]:
     """Yield an example or an `InvalidLine` for each line.
 
-    parts: one part each of the source file, the target file and the reference files. All parts
-           contain the same lines
+    parts: a part of the source file, of the target file and of each reference file. All parts have
+           the same line numbers
     """
     rows = zip(*map(read_lines_or_problems, parts), strict=True)
     for number, row in enumerate(rows, start=parts[0].first_line):
@@ -96,7 +96,7 @@ def _check_matches(
 def _matched_text(names: FileNames, path: Path) -> str | None:
     """Return the text that the * of a pattern stands for in a path.
 
-    Return None if `names` is not a single pattern, or has other special characters than one *.
+    Return None unless `names` is a single pattern whose only special character is one *.
     """
     if not isinstance(names, str) or names.count("*") != 1 or re.search(r"[?\[]", names):
         return None

@@ -50,7 +50,7 @@ class SeriesTable:
 
 
 def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list[SeriesWindow]:
-    """Read all windows of a split."""
+    """Read all forecasting examples of a split."""
     windows: list[SeriesWindow] = []
     for corpus in corpora_of(config, split):
         if isinstance(corpus, SeriesConfig):
@@ -76,7 +76,7 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
 
 
 def _without_context(window: SeriesWindow) -> SeriesWindow:
-    """Remove the context columns of a window."""
+    """Return a forecasting example without its context columns."""
     columns = window.future.shape[1]
     return replace(window, observed=window.observed[:, :columns], context=window.context[:, :0])
 
@@ -101,7 +101,8 @@ def series_widths(config: DataConfig) -> tuple[int, int]:
     widths = {(len(columns), len(context)) for columns, context in names}
     if len(widths) != 1:
         raise ConfigError(
-            "data.train: all series must have the same number of columns and of context columns"
+            "data.train: the series have different numbers of columns or of context columns; "
+            "select equally many in each series"
         )
     return widths.pop()
 

@@ -56,9 +56,10 @@ def locate(name: str, folder: str) -> Path:
 
 
 def locate_all(names: FileNames, folder: str) -> list[Path]:
-    """Return the paths of all files that a setting lists, in this order. Expand patterns.
+    """Return the paths of the files that a setting lists, in the order of the setting.
 
-    Raise a NotFoundError that lists every missing file and every pattern without a file.
+    A pattern, such as *.de, is replaced by the files that match it. Raise a NotFoundError that
+    lists every missing file and every pattern without a match.
     """
     paths: list[Path] = []
     problems: list[str] = []

@@ -1,9 +1,11 @@
 """Tests four claims about the score functions of attention.
 
-1. Attention works with each of the score functions.
-2. RBF and the dot product rank keys of unit length alike.
-3. One learned matrix between query and key is as good as one matrix for each of them.
-4. It is enough to pass keys and queries through one layer with an activation.
+1. With every score function, a model with attention is better than one without attention.
+2. The radial basis function (RBF) and the dot product rank keys of unit length alike.
+3. One learned matrix between query and key is as good as a matrix for the query and a matrix for
+   the key.
+4. The dot product is as good as any other score function if a layer with an activation first
+   transforms the query, and another one the key.
 """
 
 import math
@@ -43,9 +45,10 @@ KEYS, QUERIES = 16, 1_000
 
 
 def attention_tables(condition: str, width: int) -> Tables:
-    """Return the attention options of a condition.
+    """Return the attention settings for a condition of the experiment.
 
-    width: width of the encoder states and of the decoder states
+    condition: name of a score function, for example "scaled dot", or "no attention"
+    width:     width of the encoder states and of the decoder states
     """
     tables: dict[str, Tables] = {
         NONE: NO_ATTENTION,
@@ -67,9 +70,9 @@ def configure(trial: Trial[CopySettings]) -> RunConfig:
 
 
 def measure(trial: Trial[CopySettings]) -> Numbers:
-    """Measure the accuracy of copying.
+    """Measure how accurately the trained model copies strings.
 
-    For RBF, also measures how often it ranks the keys in the same order as the dot product.
+    For the condition "RBF", also measure how often RBF and the dot product rank keys alike.
     """
     numbers = dict(measure_copying(trial, configure(trial)))
     if trial.condition == RBF:

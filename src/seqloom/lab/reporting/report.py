@@ -30,9 +30,9 @@ class PublishedComparison:
 
     where:   publication and table
     what:    metric and experiment
-    swapped: pairs of labels. In each pair, our results rank the two labels in the opposite order to
-             the published results.
-    state:   state of our verdict. The orders are compared only if the claim is confirmed.
+    swapped: pairs of labels that our results rank in the opposite order to the published results
+    state:   our verdict on the claim. If it is not "confirmed", our order is not meaningful and
+             `same_order` is None
     """
 
     where: str
@@ -143,7 +143,7 @@ class ClaimReport:
 
     @property
     def seconds(self) -> float:
-        """Total duration of all measurements."""
+        """Total duration of all measurements, in seconds."""
         return sum(each.seconds for each in self.results.measurements)
 
     def to_json(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def compare_with_published(
 ) -> PublishedComparison:
     """Compare published values with the means of our values over the seeds.
 
-    state: state of our verdict, for example "confirmed"
+    state: our verdict on the claim, for example "confirmed"
     """
     figures = [
         ComparedFigure(figure.label, figure.value, results.mean(figure.condition, published.metric))

@@ -17,7 +17,7 @@ CHUNK = 512
 def linear_cross_entropy_sum(
     features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float = 0.0
 ) -> Tensor:
-    """Compute the logits W x + b and return `losses.cross_entropy_sum` of them.
+    """Return the cross-entropy of the logits W x + b, summed over all N positions.
 
     features (N, D), weight (V, D), bias (V,), targets (N,) -> ()
 
@@ -70,11 +70,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Return the cross-entropy summed over n positions. Overwrite `logits` with its gradient.
+    """Return the cross-entropy summed over n positions, and overwrite `logits` with the gradient.
 
-    logits:  (n, V) the logits divided by ln 2, so that 2^x can replace e^x. They are overwritten
-             with the gradient with respect to the undivided logits
-    targets: (n, 1)
+    logits:  (n, V) the logits divided by ln 2, so that 2^x can replace e^x. After the call, the
+             gradient of the cross-entropy with respect to the logits before this division
+    targets: (n, 1) target token ids
     """
     vocabulary = logits.shape[1]
     target_logits = logits.gather(1, targets)

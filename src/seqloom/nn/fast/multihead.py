@@ -44,10 +44,11 @@ def prepare_mask(attention: MultiHeadAttention, mask: Tensor, dtype: torch.dtype
 def prepare_steps(
     attention: MultiHeadAttention, memory: KeysValues, mask: Tensor, steps: int
 ) -> KeysValues:
-    """Return keys and values whose gradient is computed once for all steps of `step_cross`.
+    """Return keys and values for a decoder that attends to the source step by step.
 
-    This is possible only in training on a CPU, with a softmax of dot products and without dropout
-    of the weights. In other cases, return `memory` unchanged.
+    The backward pass computes their gradient once, not once per step. This is possible only in
+    training on a CPU, with a softmax of dot products and without dropout of the weights. In other
+    cases, return `memory` unchanged.
 
     memory: keys and values of the source
     steps:  maximum number of steps

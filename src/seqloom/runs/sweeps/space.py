@@ -107,7 +107,10 @@ def split_values(text: str) -> list[str]:
 
 
 def grid(dimensions: Sequence[Dimension]) -> list[SweepTrial]:
-    """Return a trial for each combination of values. Raise a ConfigError if there is a range."""
+    """Return a trial for each combination of values.
+
+    Raise a ConfigError if a dimension is a range, because a range has no list of values.
+    """
     ranges = [dimension.key for dimension in dimensions if isinstance(dimension, Range)]
     if ranges:
         raise ConfigError(
@@ -136,9 +139,10 @@ def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepT
 
 
 def _short_keys(varied: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield key=value for each setting, without the part of the key before its last dot.
+    """Yield key=value for each setting, with only the last part of the key.
 
-    If two keys have the same last part, both are yielded whole.
+    For example, model.width=64 becomes width=64. If two keys have the same last part, both stay
+    whole.
     """
     last_parts = [key.rpartition(".")[2] for key, _ in varied]
     for (key, value), last in zip(varied, last_parts, strict=True):

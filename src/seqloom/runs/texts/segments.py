@@ -1,6 +1,7 @@
 """Builds the predictions for texts from the outputs of their segments.
 
-`Run.predict` and the HTTP server both use this module and `preparation.py`, so they return the same text.
+`Run.predict` and the HTTP server both use this module and `preparation.py`, so they return the
+same text.
 
 The model first translates all segments. Protected spans, such as URLs, must be copied to the
 output. A segment whose output lacks one of its spans is translated again without the spans:
@@ -49,7 +50,11 @@ from seqloom.text.sentences import SegmentedText
 
 @dataclass(frozen=True)
 class SearchInputs:
-    """Model inputs, and one number per input that selects its random samples."""
+    """The inputs of a search.
+
+    sample_indices: one number per input. With sampling, it determines the random numbers that are
+                    drawn for the input
+    """
 
     inputs: list[ModelInput] = field(default_factory=list)
     sample_indices: list[int] = field(default_factory=list)
@@ -83,7 +88,10 @@ class PreparedTexts:
 
     @property
     def longest_inputs(self) -> list[ModelInput]:
-        """The longest input of each text; an empty input if a text has nothing to translate."""
+        """For each text, the model input of its longest segment.
+
+        The input is empty if the text has nothing to translate.
+        """
         empty = ModelInput((), ())
         return [
             max([each.input or empty for each in text.segments] or [empty], key=input_tokens)
@@ -115,8 +123,8 @@ class PreparedTexts:
     def segment_outputs(self, outputs: Outputs, repeated: Outputs) -> list[SegmentOutputs]:
         """Return the outputs of each segment of each text, with the protected spans.
 
-        outputs:  the outputs of `search_inputs`
-        repeated: the outputs of the segments that `repeat` returns
+        outputs:  the model's outputs for all segments
+        repeated: the outputs for the segments that were translated again without their spans
         """
         first, second = iter(outputs), iter(repeated)
         results = []
@@ -181,18 +189,17 @@ class PreparedTexts:
 def repeat_options(options: PredictionOptions) -> PredictionOptions:
     """Return the options for segments that are translated a second time, without protected spans.
 
-    These options request attention weights. They show where to insert the spans into the output.
+    The options request attention weights, which show where to insert the spans into the output.
     """
     return replace(options, attention=True, probabilities="tokens")
 
 
 def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Prediction:
-    """Return the final output with the warnings about translations into pivot languages.
+    """Return the final output with the warnings about all translations into pivot languages.
 
-    The result lists the unknown characters of the first source only, because the user did not write
-    the texts in pivot languages.
+    The result lists the unknown characters of the user's text, not those of pivot translations.
 
-    pivots: the outputs in pivot languages, first translation first
+    pivots: the translations into pivot languages, in the order in which they were made
     """
     if not pivots:
         return output
@@ -215,8 +222,8 @@ def _complete(
 ) -> Prediction:
     """Add the protected spans of a segment, such as URLs, and warnings to its output.
 
-    repeated: output for the segment without the spans inside it. It is used if `output` lacks one
-              of these spans. None if no output of the segment lacks one.
+    repeated: output of a second translation, for which the model did not read protected spans. It
+              replaces `output` if `output` lacks a span. None if there was no second translation
     """
     protected = segment.protected
     warnings = list(output.warnings)
@@ -282,7 +289,7 @@ def phrase_warnings(task: TokenTask, segment: PreparedSegment, text: str) -> lis
 def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Prediction:
     """Remove the alignment links to the words of a hidden tag.
 
-    The model reads such a tag before the segment, but the tag is not part of the segment. The source
+    A hidden tag, such as <2de>, is read by the model, but is not written in the segment. The source
     indices of the other links are reduced, so that 0 is the first word of the segment.
     """
     hidden = segment.hidden_words
@@ -299,13 +306,13 @@ def _map_to_segment(
 ) -> Prediction:
     """Change the word indices of an output, so that they also count the words of protected spans.
 
-    The model read and generated text without some of the protected spans. So its word indices do
-    not count them.
+    The model did not read some of the protected spans, so its word indices do not count them.
 
     text:      the output with its protected spans
-    positions: for each character that the model has read, its index in `segment.protected.core`
-    targets:   for each word that the model has generated, the index of its first character in
-               `text` without the protected spans at its start
+    positions: index of each character that the model has read. Index 0 is the first character
+               after the leading protected spans of the segment
+    targets:   index of the first character of each generated word. Index 0 is the first character
+               after the leading protected spans of `text`
     """
     protected = segment.protected
     visible_tag = "" if segment.unread else segment.written_tag

@@ -284,7 +284,7 @@ async def get_lecture_example(
         Selection, Query(description="How the context is computed from the scores and values.")
     ] = "argmax",
 ) -> ExplainResponse:
-    """Explain the small attention example of the lecture, step by step.
+    """Explain a small built-in attention example, step by step.
 
     Does not need a trained run.
     """

@@ -1,1 +1,1 @@
-"""HTTP behaviour around the application: host and origin checks, sub-path, compression, access log."""
+"""HTTP behaviour around the application: host and origin checks, path prefix, compression, logs."""

@@ -1,4 +1,4 @@
-"""Options of the HTTP server: accepted host names and origins, and the sub-path of a proxy."""
+"""Options of the HTTP server: accepted host names and origins, and the path prefix of a proxy."""
 
 import re
 import socket

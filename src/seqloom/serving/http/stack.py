@@ -1,4 +1,4 @@
-"""ASGI middleware for a proxy's sub-path, HEAD requests, compression and cross-origin requests."""
+"""ASGI middleware: path prefix of a proxy, HEAD requests, compression, cross-origin requests."""
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -15,7 +15,7 @@ COMPRESSION_LEVEL = 4
 
 
 def wrap_app(app: ASGIApp, options: HttpOptions) -> ASGIApp:
-    """Return the application inside middleware for a proxy's sub-path, compression and CORS."""
+    """Wrap the application in middleware for CORS, compression and the path prefix of a proxy."""
     if options.origins:
         app = CORSMiddleware(
             app,
@@ -29,10 +29,10 @@ def wrap_app(app: ASGIApp, options: HttpOptions) -> ASGIApp:
 
 
 class RootPathMiddleware:
-    """Removes the sub-path, under which a proxy makes the server available, from request paths.
+    """Removes the path prefix of a proxy, for example /mt, from request paths.
 
-    The middleware also accepts paths without the sub-path, because many proxies remove it. It
-    redirects requests for the sub-path itself, such as /mt, to /mt/.
+    The middleware also accepts paths without the prefix, because many proxies remove it. It
+    redirects requests for the prefix itself, such as /mt, to /mt/.
     """
 
     def __init__(self, app: ASGIApp, root_path: str) -> None:

@@ -65,7 +65,7 @@ def build_app(service: Service, root_path: str = "") -> ASGIApp:
         description="Predictions, token streams and inspection of sequence-to-sequence models.",
         docs_url=None,  # Swagger's page loads scripts from a CDN; /docs is in static/
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would not contain the sub-path of a proxy
+        redirect_slashes=False,  # a redirect would not contain the path prefix of a proxy
         servers=[{"url": root_path}] if root_path else None,
     )
     app.state.service = service

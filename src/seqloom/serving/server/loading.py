@@ -42,7 +42,7 @@ def select_gpu(index: int) -> None:
 
 @dataclass(frozen=True)
 class LoadedApp:
-    """The loaded application, to which the `StartupApp` forwards requests.
+    """The application that processes requests after all runs are loaded.
 
     model_routes: the routes that run a model, by path
     """

@@ -4,8 +4,8 @@
     Replicas          every rank has the whole model; DistributedDataParallel (DDP) sums gradients
     sharding.Shards   every rank has a part of each weight; fully sharded data parallel (FSDP)
 
-With `Replicas` and `Shards`, gradients are added up in groups (buckets or layers). Each group is sent
-while the backward pass computes the next one.
+With `Replicas` and `Shards`, gradients are added up in groups (buckets or layers). Each group is
+sent while the backward pass computes the next one.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class GradientSum(Protocol):
     is_sharded: bool
 
     def begin(self) -> None:
-        """Start a step."""
+        """Prepare for a training step. Called before the first `add_gradient` of the step."""
         ...
 
     def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
@@ -194,6 +194,9 @@ def transformer_layers(model: nn.Module) -> list[nn.Module]:
 
 
 def checkpoint_activations(model: nn.Module) -> None:
-    """Make Transformer layers keep only their inputs. The backward pass computes the rest again."""
+    """Save memory: Transformer layers keep only their inputs for the backward pass.
+
+    The backward pass then computes the other activations again.
+    """
     for layer in transformer_layers(model):
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)

@@ -111,7 +111,10 @@ def _draw_shape(generator: random.Random) -> SceneShape:
 
 
 def draw_scene(name: str, size: int) -> np.ndarray:
-    """Draw the image with this name: (3, size, size) bytes. Later shapes cover earlier ones."""
+    """Draw the shapes that the name of an image lists. Returns (3, size, size) bytes.
+
+    Later shapes cover earlier ones.
+    """
     pixels = np.empty((3, size, size), dtype=np.uint8)
     pixels[:] = np.array(BACKGROUND, dtype=np.uint8)[:, None, None]
     centres = (np.arange(size) * 2 + 1) * 50 / size  # centre of each pixel, in percent
@@ -139,9 +142,9 @@ def _inside(shape: SceneShape, across: np.ndarray, down: np.ndarray) -> np.ndarr
 
 
 def parse_scene(name: str) -> list[SceneShape]:
-    """Read the shapes from the name of an image.
+    """Return the shapes that the name of an image lists.
 
-    If shapes cannot be drawn, raise a DataError that lists them.
+    Raise a DataError that lists all invalid shapes.
     """
     shapes, problems = [], []
     for text in name.removeprefix(SCENE_PREFIX).split(";"):
