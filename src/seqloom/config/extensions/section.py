@@ -1,4 +1,4 @@
-"""Settings of extensions: parts of a recipe that are written outside seqloom.
+"""Settings of extensions: classes and functions outside seqloom that a recipe names.
 
 The parameters of an extension's constructor are its settings. For the class
 
@@ -60,7 +60,10 @@ class ExtensionConfig(Section):
     @model_validator(mode="wrap")
     @classmethod
     def _specialise(cls, value: Any, handler: ModelWrapValidatorHandler["ExtensionConfig"]) -> Any:
-        """Validate a table with a class that has a field for each setting of its extension."""
+        """Validate a table of a recipe with the section class of its extension.
+
+        This class has a field for each setting of the extension, which `kind` names.
+        """
         if cls.extension_target is None and isinstance(value, dict):
             if "kind" not in value:
                 raise ExtensionError(f"kind: is missing; for example kind = '{FORM}'")
@@ -85,8 +88,10 @@ class ExtensionConfig(Section):
 
     @classmethod
     def extension_base(cls) -> type["ExtensionConfig"]:
-        """Return the base class of this section class, which is the same for all extensions of
-        this type, such as all attention scores."""
+        """Return the class that all extensions of this type share as their base.
+
+        For attention scores, for example, this is `ScoreExtensionConfig`.
+        """
         return next(each for each in cls.__mro__[1:] if issubclass(each, ExtensionConfig))
 
     @property
@@ -96,7 +101,10 @@ class ExtensionConfig(Section):
 
     @property
     def extension_options(self) -> dict[str, Any]:
-        """The settings that are parameters of the extension."""
+        """The settings that the extension takes as parameters.
+
+        Leaves out settings that seqloom itself uses, such as `tag` of a corpus.
+        """
         names = inspect.signature(self.extension_target).parameters
         return {name: value for name, value in self.extension_settings.items() if name in names}
 

@@ -121,7 +121,7 @@ class FrameStore:
         )
 
     def release(self) -> None:
-        """Do nothing: corpora of frames are small."""
+        """Do nothing. Frames need little memory, so it is not freed."""
 
 
 class FrameWriter:

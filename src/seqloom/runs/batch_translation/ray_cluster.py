@@ -84,7 +84,10 @@ def translate_with_ray(
 
 
 class _BlockReader:
-    """Reads a file in a Ray task. Yields a row for each unfinished block and for the file's end."""
+    """Reads a file in a Ray task.
+
+    Yields a row for each block that is not translated yet, then a row for the end of the file.
+    """
 
     def __init__(self, job: TranslationJob) -> None:
         self._job = job

@@ -52,12 +52,11 @@ CLIENT_CLOSED_REQUEST = 499
 
 
 class RequestMiddleware:
-    """ASGI middleware around the application.
+    """ASGI middleware that checks each request, reads its body and limits its duration.
 
     observe:      called after every request; status 499 means that the client disconnected
-    admission:    decides which requests are rejected. The middleware rejects them before the
-                  application parses them. This leaves more time for the admitted requests.
-    model_routes: the routes that run a model, by path. Only they need admission
+    admission:    rejects requests that run a model if the server is overloaded
+    model_routes: maps the paths of requests that run a model to their routes
     options:      accepted host names and origins, and the origins whose pages may show the page of
                   this server in a frame
     """
