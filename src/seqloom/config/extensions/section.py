@@ -60,9 +60,9 @@ class ExtensionConfig(Section):
     @model_validator(mode="wrap")
     @classmethod
     def _specialise(cls, value: Any, handler: ModelWrapValidatorHandler["ExtensionConfig"]) -> Any:
-        """Validate a table of a recipe with the section class of its extension.
+        """Validate a table of a recipe with the pydantic class of its extension.
 
-        This class has a field for each setting of the extension, which `kind` names.
+        This class has a field for each setting of the extension. `kind` names the extension.
         """
         if cls.extension_target is None and isinstance(value, dict):
             if "kind" not in value:
@@ -96,7 +96,7 @@ class ExtensionConfig(Section):
 
     @property
     def extension_settings(self) -> dict[str, Any]:
-        """All settings except `kind`."""
+        """Maps the name of each setting except `kind` to its value."""
         return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
 
     @property
@@ -131,7 +131,7 @@ def _restore(base: type[ExtensionConfig], values: dict[str, Any]) -> ExtensionCo
 
 
 def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionConfig]:
-    """Return the section class of an extension, with one field for each of its settings.
+    """Return the pydantic class for the table of an extension, with one field per setting.
 
     base: the base class for extensions of this type, such as attention scores
     kind: name of the extension: "module:Name" or a registered name
@@ -143,7 +143,7 @@ def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionC
 
 @cache
 def create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type[ExtensionConfig]:
-    """Create the section class of an extension, with one field for each of its settings.
+    """Create the pydantic class for the table of an extension, with one field per setting.
 
     base:   the base class for extensions of this type, such as attention scores
     kind:   name of the extension
@@ -230,7 +230,7 @@ def describe_option(section: type[ExtensionConfig], name: str) -> str:
 
 
 class MetricExtensionConfig(ExtensionConfig):
-    """A metric outside seqloom. Recipes name metrics in lists, so metrics have no settings."""
+    """A metric outside seqloom. A recipe only lists the names of metrics, so they have no settings."""
 
     extension_point: ClassVar[Point] = "metric"
 

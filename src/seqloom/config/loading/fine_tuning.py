@@ -83,9 +83,10 @@ def parent_path(recipe: RecipeTables, overrides: Sequence[str]) -> str | None:
 def complete_from_parent(
     recipe: RecipeTables, overrides: Sequence[str], parent: ParentRun, pairs: int | None
 ) -> ResolvedRecipe:
-    """Return the complete recipe of a fine-tuning.
+    """Return the complete recipe of a fine-tuning, with the settings that the parent provides.
 
-    pairs: number of training pairs of the recipe; None if they are not counted yet
+    parent: the run that fine-tuning starts from
+    pairs:  number of training pairs of the recipe; None if they are not counted yet
 
     Raises ConfigError if the recipe is not valid, uses a preset, has another kind of data than the
     parent, or changes settings that must stay as in the parent, such as the size of the model.
@@ -193,7 +194,7 @@ def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | Non
 def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None) -> tuple[str, ...]:
     """Return a tuple of one message that tells the user which training settings were derived.
 
-    If the recipe or --set contains all these settings, so that none was derived, the tuple is empty.
+    If the recipe or --set contains all these settings, none was derived, and the tuple is empty.
     """
     training = resolved.config.training
     values = {
@@ -289,8 +290,9 @@ def flatten(section: Section, name: str) -> dict[str, object]:
 def _origins(resolved: ResolvedRecipe, tables: Tables) -> dict[str, Any]:
     """Return a dictionary that maps the key of each setting to the origin of its value.
 
-    In `resolved`, the settings of the parent have the origin "recipe", because they were merged
-    into the recipe before it was loaded. This function corrects their origin to "parent".
+    Settings of the parent, the run that fine-tuning starts from, have the origin "recipe" in
+    `resolved`, because they were merged into the recipe before it was loaded. This function
+    corrects their origin to "parent".
 
     tables: the tables of the recipe, without the parent's settings
     """

@@ -492,8 +492,8 @@ class SyntheticConfig(Section):
 
 
 class ImportedConfig(TaggedCorpusConfig):
-    """Stands for the training data of a model that `seqloom import` read. This data is not available,
-    so commands that need it report an error."""
+    """Stands for the training data of a model that `seqloom import` read. This data is not
+    available, so commands that need it report an error."""
 
     kind: Literal["imported"] = "imported"
     source: str | None = None

@@ -107,7 +107,7 @@ class CheckpointStore:
         return path
 
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield the intact checkpoint folders: first the current one, then the others, newest first.
+        """Yield the intact checkpoint folders: the current one, then the others, newest first.
 
         Yields pairs (folder, problems). `problems` describes the damage found so far: damage to the
         pointer file, which names the current folder, and to folders that were skipped.
@@ -130,7 +130,7 @@ class CheckpointStore:
                 yield path, problems
 
     def find_damage(self, path: Path) -> list[str]:
-        """List the damage to a checkpoint folder: the differences between its files and its manifest."""
+        """List the damage to a checkpoint folder: how its files differ from its manifest."""
         problems = [
             f"{each}: is a symbolic link; replace it by the folder that it points to"
             for each in (self.folder, path)
