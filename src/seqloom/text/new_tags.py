@@ -64,7 +64,7 @@ def _extend_vocabulary(
 
 
 def _encode_piece(tag: str) -> bytes:
-    """Encode a tag as bytes. To add the tag to a sentencepiece model, append them to its bytes.
+    """Encode a tag as bytes. To add the tag to a sentencepiece model, append these bytes to it.
 
     The model is a protobuf message, and its field 1 is the list of pieces. In protobuf, further
     elements of a list may follow at the end of the message.

@@ -119,7 +119,7 @@ def position_problems(
 ) -> list[str]:
     """Return a list of one error message if the position encoding is too wide, else [].
 
-    An encoding that is added to the embeddings must not be wider than these.
+    An encoding that is added to the embeddings must not be wider than the embeddings.
 
     network_width: the default width of an embedding
     """

@@ -109,9 +109,9 @@ class RunConfig(Section):
     def splits_sentences(self) -> bool:
         """True if predictions split a text into sentences by default.
 
-        For translation, this is the setting text.split_sentences. "auto", which runs of earlier
-        versions may contain, means True if the tokens are words or subwords. For all other tasks,
-        this is False.
+        The setting text.split_sentences decides. If it is "auto", as in runs of earlier versions,
+        texts are split if the tokens are words or subwords. Only translation splits texts; for all
+        other tasks this is False.
         """
         if not isinstance(self.task, TranslationConfig):
             return False

@@ -121,7 +121,7 @@ class FrameStore:
         )
 
     def release(self) -> None:
-        """Do nothing. Frames need little memory, so it is not freed."""
+        """Do nothing. Frames need little memory, so this memory is not freed."""
 
 
 class FrameWriter:
