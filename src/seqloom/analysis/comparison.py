@@ -53,8 +53,8 @@ class RunComparison:
     """The comparison of two runs.
 
     names:  names of the runs
-    pairs:  outputs for all sentences, largest difference first. They are sorted by the absolute
-            difference of their chrF and, if this is equal, by `OutputPair.distance`
+    pairs:  outputs for all sentences, sorted by the absolute difference of their chrF, largest
+            first. If it is equal, the less similar outputs (`OutputPair.distance`) come first
     scores: scores of each run over all sentences; empty if there are no references
     """
 

@@ -1,4 +1,4 @@
-"""Tables and consoles in a terminal."""
+"""Formats tables and scores for the terminal, and creates rich consoles."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ MAX_PERPLEXITY = 1_000_000
 
 
 def stdout_console() -> Console:
-    """Return a rich console on stdout. It prints text literally, and in colour only if allowed."""
+    """Return a rich console on stdout, which does not interpret markup in texts.
+
+    Colour is off if stdout is not a terminal or if the variable NO_COLOR is set.
+    """
     return Console(
         file=sys.stdout,
         no_color=not allows_colour(sys.stdout),
@@ -45,7 +48,10 @@ def stdout_console() -> Console:
 
 
 def stderr_console() -> Console:
-    """Return a rich console on stderr. It prints text literally, and in colour only if allowed."""
+    """Return a rich console on stderr, which does not interpret markup in texts.
+
+    Colour is off if stderr is not a terminal or if the variable NO_COLOR is set.
+    """
     return Console(
         stderr=True, no_color=not allows_colour(sys.stderr), highlight=False, markup=False
     )

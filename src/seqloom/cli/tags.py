@@ -29,7 +29,7 @@ class MissingTags:
     total: int = 0
 
     def add(self, texts: Sequence[str]) -> None:
-        """Check the next lines of the input."""
+        """Find the lines without a tag among the next input lines, and store their numbers."""
         missing = self.run.source_tags.missing(texts)
         self.numbers += [self.total + index + 1 for index in missing]
         self.total += len(texts)

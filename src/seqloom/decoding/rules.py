@@ -2,7 +2,8 @@
 
 A forbidden token gets a log-probability of -inf. The log-probabilities of the other tokens do not
 change, so that the score of a hypothesis depends only on probabilities under the model. There is
-one exception: if the setting `score_prefix` is false, a forced token has a log-probability of 0.
+one exception: if the setting `score_prefix` is false, a token of a forced prefix has a
+log-probability of 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,11 +56,11 @@ class Rules:
 
     Two exceptions have priority:
 
-    - a forced token is always generated
+    - a token of a forced prefix is always generated
     - if every other token is forbidden, END is allowed even before `min_length` and even if an
       extension forbids it, so that every hypothesis can end
 
-    If `score_prefix` is False, the log-probability of a forced token is 0.
+    If `score_prefix` is False, the log-probability of a token of a forced prefix is 0.
     """
 
     min_length: int = 0
@@ -70,7 +71,7 @@ class Rules:
 
     @property
     def excluded_tokens(self) -> list[int]:
-        """Tokens that are generated only if they are forced."""
+        """Tokens that a search generates only if a forced prefix contains them."""
         return [PAD, START] if self.allow_unknown else [PAD, START, UNKNOWN]
 
     def __call__(
@@ -189,7 +190,7 @@ def forbid_repeats(
 
 
 class ForcedPrefixes:
-    """A table of forced tokens: one row per source, one column per position."""
+    """The tokens that outputs must start with: one row per source, one column per position."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> None:
         prefixes = prefixes or []

@@ -24,8 +24,8 @@ R: rows; L: layers; H: heads; S: source positions.
 class ExcludedTokens:
     """Tokens that the outputs of one source must not contain after their forced prefix.
 
-    sequences:    token sequences that must not occur. Only their last token must be after the
-                  prefix; the others may be part of it
+    sequences:    token sequences that must not occur, even if they start in the prefix. Sequences
+                  that also end in the prefix are allowed
     after_prefix: tokens that must not follow the prefix directly
     """
 
@@ -79,7 +79,8 @@ class SearchRequest:
     def check(self, source_count: int) -> None:
         """Raise DataError if a prefix leaves no room for END within the maximum length.
 
-        source_count: number of sources in the batch, which the lengths of all fields must match
+        source_count: number of sources in the batch. Every list of the request must have one entry
+                      per source
         """
         prefixes = self.all_prefixes
         indices = range(source_count) if self.indices is None else self.indices

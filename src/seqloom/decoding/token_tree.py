@@ -58,7 +58,7 @@ class TokenTree:
 
     @cached_property
     def _columns(self) -> tuple[list[int], list[float], list[int], list[int]]:
-        """Tokens, log-probabilities, parents and rows of all nodes, as lists on the host."""
+        """Tokens, log-probabilities, parents and rows of all nodes, as Python lists."""
         tokens, log_probabilities, parents, rows = (
             torch.cat(column).tolist() for column in zip(*self._nodes, strict=True)
         )

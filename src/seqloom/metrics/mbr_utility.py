@@ -40,8 +40,8 @@ def pairwise_utility(texts: Sequence[str], utility: Utility) -> Matrix:
 def expected_utility(texts: Sequence[str], utility: Utility) -> list[float]:
     """Return the mean score of each text, with every other text as its reference in turn.
 
-    If a text occurs several times, it is scored only once, but every occurrence counts in the
-    means. If there is only one text, its score is 100.
+    A text that occurs several times counts several times as a reference. If there is only one
+    text, its score is 100.
     """
     if len(texts) == 1:
         return [100.0]

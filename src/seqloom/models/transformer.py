@@ -61,7 +61,7 @@ class TransformerEncoder(EncoderModule):
 
 @dataclass(frozen=True)
 class TransformerSource:
-    """The `fixed` part of a decoder state: everything computed once per source.
+    """The part of a decoder state that is computed once per source (`State.fixed`).
 
     keys_values: keys and values of the source for each layer; None without cross-attention
     mask:        (B, 1, 1, S) which source positions are visible. `prepare_mask` may have converted
@@ -90,7 +90,9 @@ class TransformerSource:
 
 @dataclass(frozen=True)
 class TransformerCache:
-    """The `moving` part of a decoder state: keys and values of all previous target positions.
+    """The part of a decoder state with one row per hypothesis (`State.moving`).
+
+    It holds the keys and values of all previous target positions.
 
     layers: cache of each layer
     slots:  for static caches (tensors at fixed addresses), the table that says where each position
@@ -105,9 +107,9 @@ class TransformerCache:
         return TransformerCache(tuple(layer.select(rows) for layer in self.layers), slots)
 
     def copy_(self, later: "TransformerCache") -> None:
-        """Do nothing, because `step` updates the tensors in place.
+        """Do nothing, because this cache already contains the tensors of `later`.
 
-        `later`, the cache after the step, holds the same tensors as this cache.
+        `later` is the cache after a step. The step has updated the tensors in place.
         """
         assert self.slots is later.slots
 

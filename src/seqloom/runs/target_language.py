@@ -45,9 +45,10 @@ class TargetLanguages:
         return ", ".join(tag_display_name(tag) for tag in self.tags)
 
     def path(self, to: str | Sequence[str] | None) -> list[str | None]:
-        """Return the tags of the languages in `to`, in the order of translation.
+        """Return the tag of each language that a text is translated into, one after the other.
 
-        If `to` is None, returns [None]. In this case every text must already start with a tag.
+        to: the target language, or a list of pivot languages followed by the target language. If
+            it is None, every text must already start with a tag, and the result is [None]
         """
         if to is None:
             return [None]
@@ -104,9 +105,10 @@ class TargetLanguages:
         return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
 
     def without_tag(self, output: Prediction, tag: str | None) -> Prediction:
-        """Correct the alignment of an output for the tag that `add_tag` put before its source.
+        """Return the output with a word alignment that leaves out the tag of the source.
 
-        Links to the tag are removed. The word after the tag gets the index 0.
+        The tag, which `add_tag` put before the source, is source word 0. Links to it are removed,
+        and the indices of the other source words are decreased by 1.
         """
         if tag is None or not self.tag_is_in_source:
             return output

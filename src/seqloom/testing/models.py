@@ -136,7 +136,7 @@ def check_decoder(
 def _check_selection(
     decoder: DecoderModule, inputs: Tensor, memory: Memory, expected: Tensor
 ) -> None:
-    """Check that a search can repeat, reorder and drop hypotheses and sources."""
+    """Check that logits do not change if a search drops sources and repeats hypotheses."""
     state = decoder.start(memory, STEPS)
     state = decoder.step(inputs[:, 0], state).state
     sources = torch.tensor([0, 2])
@@ -148,7 +148,7 @@ def _check_selection(
 
 
 def _step(decoder: DecoderModule, inputs: Tensor, memory: Memory) -> Tensor:
-    """(B, T, V) logits from `start` and `step`"""
+    """Return the logits (B, T, V) that `start` and `step` compute, one position at a time."""
     state = decoder.start(memory, inputs.shape[1])
     logits = []
     for tokens in inputs.unbind(1):
@@ -164,7 +164,7 @@ def _source() -> Padded:
 
 
 def _memory(width: int) -> Memory:
-    """Random encoder outputs; an empty memory if the width is 0."""
+    """Return random encoder outputs of this width. If the width is 0, they have no positions."""
     if width == 0:
         count = len(LENGTHS)
         empty = torch.zeros(count, 0, 0)

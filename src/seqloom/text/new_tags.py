@@ -64,10 +64,10 @@ def _extend_vocabulary(
 
 
 def _encode_piece(tag: str) -> bytes:
-    """Return the bytes that add a tag to a sentencepiece model if they are appended to the model.
+    """Encode a tag as bytes. To add the tag to a sentencepiece model, append these bytes to it.
 
-    The model is a protobuf message, `ModelProto`. Its field 1 is the list of pieces. A list in a
-    protobuf message is extended by appending further elements to the message.
+    The model is a protobuf message, and its field 1 is the list of pieces. In protobuf, further
+    elements of a list may follow at the end of the message.
     """
     name = tag.encode("utf-8")
     # Fields of `SentencePiece`: 1 is the string, 2 the score (32-bit float), 3 the type.

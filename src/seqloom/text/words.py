@@ -33,7 +33,7 @@ class WordTokenizer(VocabularyTokenizer):
     def train(
         cls, lines: Iterable[str], preprocessing: Preprocessing, size: int, min_count: int
     ) -> Self:
-        """Count the tokens of these lines and keep the most frequent ones."""
+        """Build a tokenizer whose vocabulary is the most frequent tokens of these lines."""
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(split_words(line, preprocessing))
@@ -140,9 +140,10 @@ def _is_word(piece: str) -> bool:
 
 
 def unmarked(piece: str) -> str:
-    """Return a piece without the joiners ￭ that `split_words` attached to it.
+    """Return a piece without the joiners ￭ at its start and end.
 
-    NO_PIECE replaces a token that contains ￭ in the text itself. For NO_PIECE, the result is ￭.
+    A piece that is a joiner is returned unchanged. For NO_PIECE, which replaces a token that
+    contains ￭ in the text itself, the result is ￭.
     """
     return JOINER if piece in (NO_PIECE, JOINER) else piece.strip(JOINER)
 
@@ -180,7 +181,7 @@ class WhitespaceTokenizer(VocabularyTokenizer):
 
     @classmethod
     def train(cls, lines: Iterable[str], preprocessing: Preprocessing, size: int) -> Self:
-        """Count the tokens of these lines and keep the most frequent ones."""
+        """Build a tokenizer whose vocabulary is the most frequent tokens of these lines."""
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(split_chunks(line, preprocessing, _keep_chunk))

@@ -56,10 +56,10 @@ predictions use, durations and intervals, and how ranks share the work."""
 def save_checkpoint(session: Session, is_final: bool = False) -> None:
     """Write a checkpoint. All ranks call this.
 
-    The checkpoint contains the weights, the state of optimiser and averager, the position in the
-    training data, and the size and digest of the event log. It is written atomically. No random
-    state is saved, because random numbers depend only on seed, step and the index of the batch in
-    the step.
+    The checkpoint contains the weights, the state of the optimiser and of weight averaging, the
+    position in the training data, and the size and digest of the event log. It is written
+    atomically. No random state is saved, because random numbers depend only on seed, step and the
+    index of the batch in the step.
 
     is_final: True at the end of training. Then rank 0 writes all tensors, even if the model is
               sharded. In other checkpoints of a sharded model, every rank writes its own part
@@ -129,8 +129,8 @@ def _add_checkpoint(session: Session, write_all_tensors: Callable[[Path], None])
 def _read_tensors(session: Session, checkpoint: Path) -> dict[str, dict[str, Tensor]]:
     """Return the tensors of a checkpoint by file and name: {file: {name: tensor}}.
 
-    The files are WEIGHTS, OPTIMIZER (the optimiser state) and AVERAGES (the state of the averager).
-    If the model is sharded, each rank gets only its part of every tensor.
+    The files are WEIGHTS, OPTIMIZER (the optimiser state) and AVERAGES (the state of weight
+    averaging). If the model is sharded, each rank gets only its part of every tensor.
     """
     names = (WEIGHTS, OPTIMIZER, AVERAGES)
     if not (checkpoint / SHARDS).is_dir():

@@ -212,7 +212,10 @@ class ExampleOptions:
         return [f"--{name}" for name, value in vars(self).items() if value is not None]
 
     def explain(self) -> Explanation:
-        """Explain the example. Raises one BadParameter that lists all problems of the options."""
+        """Explain self-attention on small numbers, which the options can change.
+
+        Raises one BadParameter that lists all problems of the options.
+        """
         from seqloom.analysis.explain.lecture_example import explain_example
 
         parser = MatrixParser()

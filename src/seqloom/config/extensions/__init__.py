@@ -1,1 +1,1 @@
-"""Settings of extensions. Extensions are parts of a recipe that are written outside seqloom."""
+"""Settings of extensions: classes and functions outside seqloom that a recipe names."""

@@ -1,4 +1,4 @@
-"""Settings of extensions: parts of a recipe that are written outside seqloom.
+"""Settings of extensions: classes and functions outside seqloom that a recipe names.
 
 The parameters of an extension's constructor are its settings. For the class
 
@@ -60,7 +60,10 @@ class ExtensionConfig(Section):
     @model_validator(mode="wrap")
     @classmethod
     def _specialise(cls, value: Any, handler: ModelWrapValidatorHandler["ExtensionConfig"]) -> Any:
-        """Validate a table with a class that has a field for each setting of its extension."""
+        """Validate a table of a recipe with the pydantic class of its extension.
+
+        This class has a field for each setting of the extension. `kind` names the extension.
+        """
         if cls.extension_target is None and isinstance(value, dict):
             if "kind" not in value:
                 raise ExtensionError(f"kind: is missing; for example kind = '{FORM}'")
@@ -85,18 +88,23 @@ class ExtensionConfig(Section):
 
     @classmethod
     def extension_base(cls) -> type["ExtensionConfig"]:
-        """Return the base class of this section class, which is the same for all extensions of
-        this type, such as all attention scores."""
+        """Return the class that all extensions of this type share as their base.
+
+        For attention scores, for example, this is `ScoreExtensionConfig`.
+        """
         return next(each for each in cls.__mro__[1:] if issubclass(each, ExtensionConfig))
 
     @property
     def extension_settings(self) -> dict[str, Any]:
-        """All settings except `kind`."""
+        """Maps the name of each setting except `kind` to its value."""
         return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
 
     @property
     def extension_options(self) -> dict[str, Any]:
-        """The settings that are parameters of the extension."""
+        """The settings that the extension takes as parameters.
+
+        Leaves out settings that seqloom itself uses, such as `tag` of a corpus.
+        """
         names = inspect.signature(self.extension_target).parameters
         return {name: value for name, value in self.extension_settings.items() if name in names}
 
@@ -123,7 +131,7 @@ def _restore(base: type[ExtensionConfig], values: dict[str, Any]) -> ExtensionCo
 
 
 def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionConfig]:
-    """Return the section class of an extension, with one field for each of its settings.
+    """Return the pydantic class for the table of an extension, with one field per setting.
 
     base: the base class for extensions of this type, such as attention scores
     kind: name of the extension: "module:Name" or a registered name
@@ -135,7 +143,7 @@ def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionC
 
 @cache
 def create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type[ExtensionConfig]:
-    """Create the section class of an extension, with one field for each of its settings.
+    """Create the pydantic class for the table of an extension, with one field per setting.
 
     base:   the base class for extensions of this type, such as attention scores
     kind:   name of the extension
@@ -222,7 +230,7 @@ def describe_option(section: type[ExtensionConfig], name: str) -> str:
 
 
 class MetricExtensionConfig(ExtensionConfig):
-    """A metric outside seqloom. Recipes name metrics in lists, so metrics have no settings."""
+    """A metric outside seqloom. A recipe contains only its name, so it has no settings."""
 
     extension_point: ClassVar[Point] = "metric"
 

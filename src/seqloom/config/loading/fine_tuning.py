@@ -83,9 +83,10 @@ def parent_path(recipe: RecipeTables, overrides: Sequence[str]) -> str | None:
 def complete_from_parent(
     recipe: RecipeTables, overrides: Sequence[str], parent: ParentRun, pairs: int | None
 ) -> ResolvedRecipe:
-    """Return the complete recipe of a fine-tuning.
+    """Return the complete recipe of a fine-tuning, with the settings that the parent provides.
 
-    pairs: number of training pairs of the recipe; None if they are not counted yet
+    parent: the run that fine-tuning starts from
+    pairs:  number of training pairs of the recipe; None if they are not counted yet
 
     Raises ConfigError if the recipe is not valid, uses a preset, has another kind of data than the
     parent, or changes settings that must stay as in the parent, such as the size of the model.
@@ -112,10 +113,11 @@ def complete_from_parent(
 
 
 def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: RecipeTables) -> Any:
-    """Return the data section of a recipe, with the data of the parent added as data.parent.
+    """Return the data section of a recipe, with the data of the parent run added as data.parent.
 
-    The recipe itself may contain settings in data.parent, which take precedence. Raises a
-    ConfigError if these include training corpora other than those of the parent.
+    The parent is the run that fine-tuning starts from. If the recipe itself has settings in
+    data.parent, these take precedence. Raises a ConfigError if data.parent.train in the recipe is
+    not equal to the training corpora of the parent.
     """
     if not isinstance(data, dict):
         return data  # reported when the recipe is checked
@@ -190,10 +192,9 @@ def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | Non
 
 
 def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None) -> tuple[str, ...]:
-    """Return a tuple of one message, which tells the user the derived training settings.
+    """Return a tuple of one message that tells the user which training settings were derived.
 
-    The message leaves out the settings that the recipe or --set contains. If there are no others,
-    the tuple is empty.
+    If the recipe or --set contains all these settings, none was derived, and the tuple is empty.
     """
     training = resolved.config.training
     values = {
@@ -238,12 +239,12 @@ def _check_same_data_kind(config: RunConfig, parent: ParentRun, name: str) -> No
 
 
 def _check_kept(config: RunConfig, base: Tables, parent: ParentRun, name: str) -> None:
-    """Raise a ConfigError if the task, the text or the model settings differ from the parent's.
+    """Raise a ConfigError if the recipe changes settings that must stay as in the parent run.
 
-    The message lists the settings that differ. A few settings may differ, such as dropout
-    (`MAY_DIFFER`).
+    These are the settings in [task], [text] and [model], except a few such as dropout
+    (`MAY_DIFFER`). The message lists the settings that differ.
 
-    base: the tables that the recipe inherits from the parent
+    base: the tables that the recipe inherits from the parent, the run that fine-tuning starts from
     name: name of the recipe in the message
     """
     expected = {**base, "data": parse_toml(format_recipe(config).encode())["data"]}
@@ -289,8 +290,9 @@ def flatten(section: Section, name: str) -> dict[str, object]:
 def _origins(resolved: ResolvedRecipe, tables: Tables) -> dict[str, Any]:
     """Return a dictionary that maps the key of each setting to the origin of its value.
 
-    In `resolved`, the settings of the parent have the origin "recipe", because they were merged
-    into the recipe before it was loaded. This function corrects their origin to "parent".
+    Settings of the parent, the run that fine-tuning starts from, have the origin "recipe" in
+    `resolved`, because they were merged into the recipe before it was loaded. This function
+    corrects their origin to "parent".
 
     tables: the tables of the recipe, without the parent's settings
     """

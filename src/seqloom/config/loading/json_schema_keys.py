@@ -31,12 +31,13 @@ definition of a misspelt `steps`."""
 
 
 def unknown_key_definitions(keys: Iterable[str]) -> Schema:
-    """Return the definitions of rejected keys. Each definition contains an error message.
+    """Return the JSON Schema definitions that reject unknown keys, each with an error message.
 
-    There is one definition for the misspellings of each key, and one for all other unknown keys.
-    The schemas from `reject_unknown_keys` refer to these definitions.
+    For each valid key, one definition rejects its misspellings and suggests the valid key. One more
+    definition rejects all other unknown keys. The schemas from `reject_unknown_keys` refer to these
+    definitions.
 
-    keys: the keys of all tables
+    keys: the valid keys of all tables
     """
     suggestions = {f"{UNKNOWN}.{key}": _reject(suggest_key(key)) for key in sorted(set(keys))}
     return {UNKNOWN: _reject(NO_SUCH_SETTING), **suggestions}
@@ -71,10 +72,10 @@ def reject_unknown_keys(keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema
 
 
 def _share_edits(word: str, other: str) -> bool:
-    """Return True if some string may be a misspelling of both words.
+    """Return False if no string can be a misspelling of both words, otherwise True.
 
-    A misspelling differs from a word by one edit. So the result is False if the two words differ in
-    more than two letters.
+    A misspelling differs from a word by one edit. So two words that differ in more than two letters
+    have no misspelling in common.
     """
     common = (Counter(word) & Counter(other)).total()
     return max(len(word), len(other)) - common <= 2
@@ -87,11 +88,11 @@ def _keys_of_all_tables() -> tuple[str, ...]:
 
 
 def _reject_key_of_other_table(name: str, keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
-    """Return the schema that rejects a key which is valid only in another table.
+    """Return a JSON Schema that rejects a key which is valid only in another table.
 
-    The message is that of the command line. It can depend on the path of this table, because it
-    suggests the other table. If it is not the same for all `paths`, a message without suggestions
-    is used.
+    The schema contains the same error message as the command line, which suggests the other table.
+    If the message is not the same for all `paths`, the schema contains a message without
+    suggestions.
 
     name:  the rejected key, which is one edit away from one of `keys`
     keys:  the keys that this table accepts
@@ -106,5 +107,5 @@ def _reject(message: str) -> Schema:
 
 
 def ref(name: str) -> Schema:
-    """Return a reference to a definition of the schema."""
+    """Return a JSON Schema reference to the definition with this name."""
     return {"$ref": f"#/definitions/{name}"}

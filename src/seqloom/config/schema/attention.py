@@ -85,7 +85,7 @@ ScoreConfig = Annotated[
 
 
 def heads_problems(width: int, heads: int) -> list[str]:
-    """Return an error message if `width` is not a multiple of `heads`, else an empty list."""
+    """Return a list of one error message if `width` is not a multiple of `heads`, else []."""
     if width % heads == 0:
         return []
     nearest = max(width // heads, 1) * heads
@@ -158,8 +158,9 @@ class AttentionConfig(Section):
         return isinstance(self.score, FixedScoreConfig | PositionScoreConfig)
 
     def width_problems(self, name: str, states_width: int) -> list[str]:
-        """Return an error message if self-attention changes the width of the states, else an empty
-        list.
+        """Return a list of one error message if self-attention changes the width of the states.
+
+        Otherwise the list is empty.
 
         name:         the key of the self-attention, for the message
         states_width: the width of the states

@@ -118,10 +118,11 @@ class CsvConfig(TaggedCorpusConfig):
 
 
 class RecordsConfig(TaggedCorpusConfig):
-    """Settings shared by all corpora of records with named fields.
+    """Settings shared by all corpora that consist of records with named fields.
 
-    A field may be part of a record "translation": {"de": …, "en": …}. A target may be a list of
-    texts: training uses the first text, scoring accepts all of them.
+    Source and target are fields of the record itself, or of its field "translation", as in
+    {"translation": {"de": …, "en": …}}. A target may be a list of texts: training uses the first
+    text, scoring accepts all of them.
     """
 
     source: str = "source"
@@ -422,8 +423,8 @@ class BundledConfig(TaggedCorpusConfig):
 
 
 class BundledLabelsConfig(Section):
-    """Labels derived from the bundled Tatoeba sentences (CC BY 2.0). Each sentence occurs only
-    once."""
+    """The bundled Tatoeba sentences (CC BY 2.0), each once, with labels to predict: the language of
+    the sentence, or which of its letters are capitals."""
 
     kind: Literal["bundled-labels"] = "bundled-labels"
     labels: Literal["language", "capitals"]
@@ -491,8 +492,8 @@ class SyntheticConfig(Section):
 
 
 class ImportedConfig(TaggedCorpusConfig):
-    """The training data of a model that `seqloom import` read. It is not available, so commands that
-    read it report an error."""
+    """Stands for the training data of a model that `seqloom import` read. This data is not
+    available, so commands that need it report an error."""
 
     kind: Literal["imported"] = "imported"
     source: str | None = None

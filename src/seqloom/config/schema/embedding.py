@@ -117,8 +117,9 @@ def _embedding_width(embedding: EmbeddingConfig, network_width: int) -> int | No
 def position_problems(
     embedding: EmbeddingConfig, positions: PositionsConfig, network_width: int
 ) -> list[str]:
-    """Return an error message if the position encoding is wider than the embeddings to which it is
-    added, else an empty list.
+    """Return a list of one error message if the position encoding is too wide, else [].
+
+    An encoding that is added to the embeddings must not be wider than the embeddings.
 
     network_width: the default width of an embedding
     """

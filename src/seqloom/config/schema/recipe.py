@@ -74,7 +74,8 @@ class RunConfig(Section):
     def decoder_input(self) -> DecoderInputConfig:
         """What the decoder reads in training: true targets, its own predictions, or a mixture.
 
-        This is free running if task.rollout is set, otherwise training.decoder_input.
+        If task.rollout is set, the decoder reads its own predictions (free running). Otherwise the
+        setting training.decoder_input decides.
         """
         is_rollout = isinstance(self.task, ForecastConfig) and self.task.rollout
         return FreeRunningConfig() if is_rollout else self.training.decoder_input
@@ -108,9 +109,9 @@ class RunConfig(Section):
     def splits_sentences(self) -> bool:
         """True if predictions split a text into sentences by default.
 
-        This is the setting text.split_sentences. If its value is still "auto", for example in a
-        run of an earlier version, this is True if the source tokens are words or subwords. It is
-        always False for tasks other than translation.
+        The setting text.split_sentences decides. If it is "auto", as in runs of earlier versions,
+        texts are split if the tokens are words or subwords. Only translation splits texts; for all
+        other tasks this is False.
         """
         if not isinstance(self.task, TranslationConfig):
             return False

@@ -102,7 +102,7 @@ def pad_frames(sequences: Sequence[Frames]) -> Padded:
 
 
 class FrameStore:
-    """Reads the frames of many examples from a folder."""
+    """Reads sequences of frames (vectors of numbers) from the files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.offsets: IntArray = np.fromfile(folder / OFFSETS_FILE, dtype=np.int64)
@@ -115,17 +115,17 @@ class FrameStore:
             self.values = np.zeros((0, 1), dtype=np.float32)
 
     def take(self, indices: IntArray) -> Padded:
-        """Return the sequences at `indices`, in this order."""
+        """Return the sequences of frames at `indices`, in this order, padded to one length."""
         return pad_frames(
             [self.values[self.offsets[index] : self.offsets[index + 1]] for index in indices]
         )
 
     def release(self) -> None:
-        """Do nothing: corpora of frames are small."""
+        """Do nothing. Frames need little memory, so this memory is not freed."""
 
 
 class FrameWriter:
-    """Writes the files of a `FrameStore`."""
+    """Writes sequences of frames (vectors of numbers) to the files that `FrameStore` reads."""
 
     def __init__(self, folder: Path, scale: FrameScale) -> None:
         self._folder = folder

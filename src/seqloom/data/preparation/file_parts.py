@@ -1,6 +1,7 @@
 """Cuts the text files of a corpus into parts of similar size.
 
-The parts depend only on the files, so that the shards do not depend on the number of processes.
+Several processes tokenise the parts. The parts depend only on the files, so that the result does
+not depend on the number of processes.
 """
 
 from collections.abc import Sequence

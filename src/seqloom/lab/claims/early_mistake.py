@@ -73,9 +73,9 @@ def translations(clause: Clause) -> list[Words]:
 
 
 def configure(trial: Trial[EarlyMistakeSettings]) -> RunConfig:
-    """Return the recipe of an encoder-decoder without attention, as in the lecture.
+    """Return the recipe of a recurrent encoder-decoder without attention.
 
-    All conditions use the same recipe.
+    All conditions of the experiment use this recipe.
     """
     settings = trial.settings
     data: Tables = {"folder": str(_folder(trial))}
@@ -193,7 +193,10 @@ class FirstWords:
 
 
 def _find_first_words(run: Run, tests: Sequence[Clause]) -> list[FirstWords]:
-    """Select the clauses for which the model proposes a valid and a wrong first word."""
+    """Find a valid and a wrong first word for the translation of each clause.
+
+    The model proposes both words. Clauses without such words are left out.
+    """
     sources = [sentence(clause, ENGLISH) for clause in tests]
     greedy = run.translate(
         sources, decoding=GreedyConfig(), attention=False, split=False, pass_through=False

@@ -108,9 +108,9 @@ def configure(trial: Trial[PositionsSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[PositionsSettings]) -> Numbers:
-    """Measure the accuracy of letters for each string length.
+    """Measure the fraction of correctly copied letters for each string length.
 
-    If the positional encoding is appended to the embeddings, also measures its width.
+    If the positional encoding is appended to the embeddings, the result also contains its width.
     """
     run = train_once(trial, configure(trial))
     numbers: dict[str, float] = {}

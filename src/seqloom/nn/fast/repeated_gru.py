@@ -72,11 +72,11 @@ def repeated_gru(
 class _GruStep(torch.autograd.Function):
     """One GRU step: input x (B, D), hidden vector h (B, N) -> next hidden vector (B, N)
 
-    `backward` does not compute the gradients of the weights W and U. `_GruGradientSlots` does this
-    once for all steps. It needs the gradients of the products W x and U h of each step. For this
-    purpose each step has a dummy input (B, 4 N), called slot. It does not change the result.
-    `backward` returns the gradients of the products as the gradient of the slot, and autograd
-    passes it on to `_GruGradientSlots`.
+    `backward` does not compute the gradients of the weights W and U. The class `_GruGradientSlots`
+    computes these once for all steps, from the gradients of the products W x and U h of each step.
+    To receive the gradients of the products, it gives each step a dummy input (B, 4 N), called
+    slot, which does not change the result of the step. `backward` returns the gradients of the
+    products as the gradient of the slot.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Output lines of translations, in the format that the options of the command select."""
+"""Output lines of translations, in the format that the options of `seqloom translate` select."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ MAX_LISTED_LINES = 5
 
 @dataclass(frozen=True)
 class TranslationFormatter:
-    """Formats translations. The fields are options of the command.
+    """Formats translations. The fields are options of `seqloom translate`.
 
     n_best:     number of outputs per input line
     scores:     write the score of each output. With `json` or `n_best` > 1, it is always written.
@@ -32,7 +32,9 @@ class TranslationFormatter:
     def probabilities(self) -> Probabilities:
         """Which probabilities the search must compute, because the output contains them.
 
-        "tokens": score and token log-probabilities; "score": the score only; "none"
+        "tokens": the score and the log-probability of each token
+        "score":  only the score
+        "none":   no probabilities
         """
         if self.json or self.n_best > 1:
             return "tokens"

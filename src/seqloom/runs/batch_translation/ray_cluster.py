@@ -1,4 +1,4 @@
-"""Translates blocks on a Ray cluster, with Ray Data."""
+"""Translates files on a Ray cluster, in blocks of texts, with Ray Data."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ LOCAL = "local"
 def translate_with_ray(
     job: TranslationJob, files: list[int], address: str, workers: int | None, threads: int
 ) -> Iterator[BlockReport | FileEnd]:
-    """Translate the blocks of files on a Ray cluster. Yield a report for each block, in any order.
+    """Translate files in blocks on a Ray cluster. Yield a report for each block, in any order.
 
     One Ray task per file reads the file in blocks. Ray actors translate the blocks and write them
     to the output folder, which all machines share. If an actor ends, Ray restarts it and repeats
@@ -84,7 +84,10 @@ def translate_with_ray(
 
 
 class _BlockReader:
-    """Reads a file in a Ray task. Yields a row for each unfinished block and for the file's end."""
+    """Reads a file in a Ray task.
+
+    Yields a row for each block that is not translated yet, then a row for the end of the file.
+    """
 
     def __init__(self, job: TranslationJob) -> None:
         self._job = job
@@ -95,7 +98,7 @@ class _BlockReader:
 
 
 class _RayTranslator:
-    """A Ray actor that translates blocks."""
+    """A Ray actor that translates blocks of texts."""
 
     def __init__(self, job: TranslationJob, threads: int) -> None:
         import torch

@@ -9,11 +9,11 @@ saved. Hypotheses are ranked by log p / length^length_penalty. There are four di
   `decoding.extra_candidate`. This rarely changes the result.
 - Length of a hypothesis. CTranslate2 always counts END. If the settings say that END does not
   count, CTranslate2 returns all saved hypotheses, and seqloom ranks them again.
-- Length limits and forbidden tokens. CTranslate2 has no length limit for each source, and it
-  renormalises probabilities when it forbids tokens. Therefore seqloom uses neither and checks the
-  outputs of CTranslate2 afterwards. It cuts a greedy output that exceeds the limit of its source,
-  and drops an output of beam search that exceeds it. If too few outputs remain for a source, or if
-  one of them contains a forbidden token, torch decodes this source.
+- Length limits and forbidden tokens. CTranslate2 has one length limit for the whole batch, and it
+  renormalises probabilities when it forbids tokens. Therefore CTranslate2 gets the largest limit
+  and no forbidden tokens, and seqloom checks the outputs afterwards. If an output exceeds the limit
+  of its source, seqloom cuts it in greedy search and drops it in beam search. If too few outputs
+  remain for a source, or if one of them contains a forbidden token, torch decodes this source.
 - Unfinished hypotheses. With `decoding.rank_unfinished`, seqloom ranks hypotheses that reach the
   limit among the finished ones. CTranslate2 cannot do this. If any of its saved hypotheses exceeds
   the limit, torch decodes this source.
@@ -89,10 +89,9 @@ class CTranslate2Engine:
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> SearchResults:
-        """Return the n best hypotheses of each input.
+        """Return the n best hypotheses of each input; None for an input that torch has to decode.
 
-        The result is None for an input that torch has to decode. If `probabilities` is "none", the
-        score of a greedy output is NaN.
+        If `probabilities` is "none", the score of a greedy output is NaN.
         """
         searched: SearchResults = [None] * len(batch)
         rows = [
@@ -213,7 +212,8 @@ def _hypothesis(
 ) -> Hypothesis:
     """Build a hypothesis from an output of CTranslate2.
 
-    score: score from CTranslate2, which counts END in the length
+    score: score from CTranslate2, which counts END in the length. If `normalisation` does not count
+           END, the score of the hypothesis is computed again
     """
     finished = output[-1] == END
     if finished and not normalisation.counts_end:
@@ -223,7 +223,7 @@ def _hypothesis(
 
 
 def max_saved(decoding: SearchConfig) -> int:
-    """Return the number of saved hypotheses after which CTranslate2 stops its search."""
+    """Return the number of finished hypotheses after which CTranslate2 stops its search."""
     return (decoding.finished or decoding.width) if isinstance(decoding, BeamConfig) else 1
 
 
@@ -247,8 +247,8 @@ def _rank_without_end(
     by a length without END. log p is negative, so s' <= s.
 
     CTranslate2 returned the hypotheses with the highest s. All hypotheses that it did not return
-    have s <= min(scores), and therefore s' <= min(scores). So a returned hypothesis is certainly at
-    least as good as these if its s' >= min(scores). Other returned hypotheses are dropped.
+    have s <= min(scores), and therefore s' <= min(scores). So a returned hypothesis with
+    s' >= min(scores) is at least as good as all of them. The other returned hypotheses are dropped.
 
     hypotheses: returned hypotheses, with s' as their score
     scores:     s of all returned hypotheses

@@ -43,12 +43,12 @@ class CheckpointStore:
     pointer: Path
 
     def add(self, step: int, write: Callable[[Path], None], keep: int, **facts: Any) -> Path:
-        """Add a folder for a step, make it current, and keep only the newest `keep` folders.
+        """Add a checkpoint folder, make it current, and keep only the newest `keep` folders.
 
         Folders of later steps are also deleted. Such folders exist if the run was resumed from an
         older checkpoint.
 
-        write: writes the files into the given folder
+        write: function that writes the files of the checkpoint into the given folder
         facts: additional entries of the manifest
         """
         if self.is_empty():
@@ -63,7 +63,7 @@ class CheckpointStore:
         return path
 
     def make_current(self, path: Path) -> None:
-        """Write the name of this folder to the pointer and delete the folders of later steps."""
+        """Make this checkpoint folder the current one, and delete the folders of later steps."""
         write_file(self.pointer, _pointer_content(path))
         for later in self.paths()[: self.paths().index(path)]:
             remove_folder(later)
@@ -75,12 +75,12 @@ class CheckpointStore:
         return self.folder / f"step-{step:08d}{suffix}"
 
     def current_path(self) -> Path | None:
-        """Return the path of the folder that the pointer names.
+        """Return the path of the current checkpoint folder, which the pointer file names.
 
-        Returns None before the first `add` is complete.
+        Returns None if no checkpoint has been written completely.
 
-        Raises a StorageError if the pointer is damaged or the folder does not exist. The files in
-        the folder are not checked.
+        Raises a StorageError if the pointer file is damaged or the folder does not exist. The files
+        in the folder are not checked.
         """
         if self.is_empty():
             return None
@@ -97,17 +97,20 @@ class CheckpointStore:
         return path
 
     def current(self) -> Path | None:
-        """Return the current folder. If it is damaged, raise a StorageError listing all damage."""
+        """Return the current checkpoint folder; None if there is no checkpoint.
+
+        Raises a StorageError that lists all damage if the folder is damaged.
+        """
         path = self.current_path()
         if path is not None and (problems := self.find_damage(path)):
             raise StorageError("\n".join(problems))
         return path
 
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield the intact folders: first the current one, then the others, newest first.
+        """Yield the intact checkpoint folders: the current one, then the others, newest first.
 
-        Yields pairs (folder, problems). `problems` describes the damage found before this folder
-        was reached. It can be damage to the pointer or to folders that were skipped.
+        Yields pairs (folder, problems). `problems` describes the damage found so far: damage to the
+        pointer file, which names the current folder, and to folders that were skipped.
         """
         problems: list[str] = []
         tried: list[Path] = []
@@ -127,7 +130,7 @@ class CheckpointStore:
                 yield path, problems
 
     def find_damage(self, path: Path) -> list[str]:
-        """List the differences between a folder and its manifest. An intact folder has none."""
+        """List the damage to a checkpoint folder: how its files differ from its manifest."""
         problems = [
             f"{each}: is a symbolic link; replace it by the folder that it points to"
             for each in (self.folder, path)
@@ -139,11 +142,11 @@ class CheckpointStore:
         return problems
 
     def is_empty(self) -> bool:
-        """True if nothing was ever added."""
+        """True if no checkpoint was ever added."""
         return not self.paths() and not self.pointer.exists()
 
     def paths(self) -> list[Path]:
-        """All folders, newest first."""
+        """All checkpoint folders, newest first."""
         named = (path for path in self.folder.glob("step-*") if NAME.fullmatch(path.name))
         return sorted(named, key=_step_and_repeat, reverse=True)
 

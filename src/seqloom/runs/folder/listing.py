@@ -1,6 +1,6 @@
 """Finds run folders and reads what a list of runs shows. Needs no torch.
 
-The files are not compared with their digests.
+The integrity of the files is not checked.
 """
 
 from collections.abc import Iterator

@@ -117,7 +117,10 @@ def _text_field(form: FormData, name: str) -> str | None:
 
 
 async def _read_form(service: Service, form: FormData) -> UploadedDocument:
-    """Read the file and the languages of a request. Raises a 400 error that lists all problems."""
+    """Read the file and the languages of a request.
+
+    Raises a 400 error if a field is missing or if the file has an unknown suffix.
+    """
     file, target = form.get("file"), _text_field(form, "target")
     problems = [] if isinstance(file, UploadFile) else ["file: this field is required"]
     problems += [] if target else ["target: this field is required"]

@@ -80,7 +80,7 @@ class HttpOptions:
 
 
 def _quote_self(ancestor: str) -> str:
-    """self -> 'self', as the content security policy writes it"""
+    """Quote the keyword self, as the content security policy requires: self -> 'self'"""
     return "'self'" if ancestor.strip("'").lower() == "self" else ancestor
 
 

@@ -4,8 +4,8 @@ When the thread is free, it takes the oldest job and the jobs of the same type t
 this job in length. These jobs are one batch. Cancelled jobs are dropped.
 
 If no job is waiting, the thread waits until a job arrives. Then it usually processes the job at
-once. Under load, it waits MERGE_WINDOW longer, so that more jobs can join the batch. The batcher is
-under load if more than one job was waiting when the thread took the previous batch.
+once. Under load, it waits MERGE_WINDOW seconds longer, so that more jobs can join the batch. The
+batcher is under load if more than one job was waiting when the thread took the previous batch.
 """
 
 import asyncio
@@ -120,10 +120,10 @@ class JobStreamingCallback:
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """Job type of a single function call.
+    """Job type that calls a function. Such a job is always alone in its batch.
 
-    Two calls have different function objects, so their job types are not equal. Therefore such a
-    job is always alone in its batch.
+    A batch contains only jobs of equal types. Each call has its own function object, so no two
+    calls have equal types.
     """
 
     function: Callable[[], Any]
@@ -218,7 +218,7 @@ class Batcher:
         return len(self._waiting)
 
     def _wait_for_jobs(self) -> bool:
-        """Wait until a job arrives. Under load, wait MERGE_WINDOW longer for more jobs.
+        """Wait until a job arrives. Under load, wait MERGE_WINDOW seconds longer for more jobs.
 
         Returns False if the batcher is closed and no job is left.
         """

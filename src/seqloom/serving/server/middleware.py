@@ -52,12 +52,11 @@ CLIENT_CLOSED_REQUEST = 499
 
 
 class RequestMiddleware:
-    """ASGI middleware around the application.
+    """ASGI middleware that checks each request, reads its body and limits its duration.
 
     observe:      called after every request; status 499 means that the client disconnected
-    admission:    decides which requests are rejected. The middleware rejects them before the
-                  application parses them. This leaves more time for the admitted requests.
-    model_routes: the routes that run a model, by path. Only they need admission
+    admission:    rejects requests that run a model if the server is overloaded
+    model_routes: maps the paths of requests that run a model to their routes
     options:      accepted host names and origins, and the origins whose pages may show the page of
                   this server in a frame
     """
@@ -177,9 +176,9 @@ class DisconnectedError(Exception):
 class ResponseSender:
     """Adds the security headers to a response and records its status.
 
-    on_last_message: called before the last message of the response is sent. The middleware releases
-                     the slot of the request here, because the client may send its next request as
-                     soon as it has the response.
+    on_last_message: called before the last message of the response is sent. With it, the middleware
+                     makes room for another request, because the client may send its next request
+                     as soon as it has the response.
     """
 
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:

@@ -1,4 +1,4 @@
-"""Finds the language of the service that a client means by a code such as en-US."""
+"""Matches a client's language code, such as en-US, with the languages that the server offers."""
 
 from collections.abc import Iterable
 
@@ -27,10 +27,10 @@ def match_language(code: str, served: Iterable[str]) -> str | None:
 
 
 def _normalise(code: str) -> str:
-    """pt_BR -> pt-br"""
+    """Return a language code in lower case and with hyphens: pt_BR -> pt-br"""
     return code.strip().lower().replace("_", "-")
 
 
 def _primary(code: str) -> str:
-    """pt_BR -> pt"""
+    """Return a language code without its region, in lower case: pt_BR -> pt"""
     return _normalise(code).partition("-")[0]
