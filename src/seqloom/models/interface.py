@@ -30,9 +30,11 @@ class Memory:
 
     states:  (B, S, D) one vector per source position
     mask:    (B, S)    True where a position is real
-    summary: (B, L, D) final state of every layer of a recurrent encoder; an LSTM appends its cell
-             state: (B, L, 2 D). Other encoders: the mean of the states, (B, 1, D). Without a
-             source: (B, 0, 0)
+    summary: one of these, depending on the encoder
+             (B, L, D)   RNN or GRU: the final state of each of the L layers
+             (B, L, 2 D) LSTM: the final hidden state and cell state of each layer
+             (B, 1, D)   other encoders: the mean of `states`
+             (B, 0, 0)   no source
     tokens:  (B, S)    source token ids; None if the source is not text
     """
 

@@ -55,10 +55,10 @@ def round_up_length(length: int) -> int:
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """The fixed sizes and other properties of a `SearchProgram`.
+    """The sizes and other properties of a `SearchProgram`, a search with fixed tensor shapes.
 
-    They are also the key of the program in the cache. A batch with fewer sources, shorter sources
-    or fewer steps is padded to these sizes.
+    Programs are cached under these properties. A batch with fewer sources, shorter sources or fewer
+    steps is padded to the sizes of the program.
     """
 
     search: Greedy | Beam
@@ -252,9 +252,10 @@ _PROGRAMS = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class CapturedSearch:
-    """A greedy or beam search that runs each batch with a `SearchProgram` for its shape.
+    """A greedy or beam search that runs on tensors of fixed shape.
 
-    Programs are cached per decoder. The cache is deleted together with the decoder.
+    There is one `SearchProgram` per shape. Programs are cached per decoder. The cache is deleted
+    together with the decoder.
 
     precision: data type of the decoder's weights and states. Default: None, which means the data
                type of the encoder output.
