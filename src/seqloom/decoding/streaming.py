@@ -43,7 +43,7 @@ class StreamingCallback(Protocol):
 
 @dataclass(frozen=True)
 class StreamedSources:
-    """The part of the state of a `StreamingDecoder` that has one row per source (`State.fixed`).
+    """What a `StreamingDecoder` keeps for each source between two steps (`State.fixed`).
 
     A search drops finished sources from the batch. `indices` tells which sources remain.
 

@@ -70,7 +70,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class NoRows:
-    """The `moving` part of the state of a decoder that keeps nothing per hypothesis."""
+    """An empty `State.moving`, for decoders that keep nothing per hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
         return self
@@ -170,7 +170,7 @@ class CopyDecoderOutput(DecoderOutput):
     source: Copyable
 
     def logits(self) -> Tensor:
-        """(B, T, V) log-probabilities."""
+        """(B, T, V) log-probabilities of every token at every position. They are valid logits."""
         return self.copying.mix(self.readout(self.features), self.features, self.source)
 
     def loss(self, targets: Tensor, smoothing: float, padding: int) -> Tensor:

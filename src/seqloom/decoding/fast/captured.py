@@ -150,8 +150,8 @@ def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
 
     The decoder must implement `StaticDecoder`. It must not be in training mode, because dropout
     draws new random masks. The request must not ask for attention weights or for a trace, because
-    both grow with every step, and must not exclude tokens, because a `SearchProgram` does not
-    apply `request.excluded`.
+    both grow with every step. The request must not exclude tokens either: a `SearchProgram` does
+    not apply `request.excluded`.
     """
     is_static = isinstance(decoder, StaticDecoder)
     has_dropout = isinstance(decoder, nn.Module) and decoder.training

@@ -24,7 +24,7 @@ class IncrementalText:
         self._text = decode(self._tokens)
 
     def add(self, token: int) -> str:
-        """Return the new text. It is empty while the last character is incomplete."""
+        """Append a token. Return the text that it adds, or "" while a character is incomplete."""
         self._tokens.append(token)
         text = self._decode(self._tokens)
         if text.endswith(INCOMPLETE):
