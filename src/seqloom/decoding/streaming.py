@@ -64,7 +64,7 @@ class StreamedSources:
 class StreamedRows:
     """What a `StreamingDecoder` keeps for each hypothesis between two steps (`State.moving`).
 
-    If no tokens are to be reported, `logits` and `finished` are None.
+    If no token has to be reported, `logits` and `finished` are None.
 
     moving:   `State.moving` of the wrapped decoder
     logits:   (R, V) logits of the previous step

@@ -52,8 +52,8 @@ class StepOutcome:
     ended:      candidates that end in END and become finished hypotheses
     continuing: selected candidates without END. The next step extends them. If the search for
                 their source stops at this step, they become unfinished outputs instead
-    next_rows:  for each row of the next step, the candidate that the row extends; None for a row
-                that is not used
+    next_rows:  for each row of the next step, the candidate that the row extends; None for an
+                unused or finished row
     """
 
     compared: Mapping[CandidateKey, float]

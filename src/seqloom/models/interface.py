@@ -153,7 +153,7 @@ class DecoderOutput:
         return self.readout(self.features)
 
     def loss(self, targets: Tensor, smoothing: float, padding: int) -> Tensor:
-        """Return the cross-entropy, summed over all positions that are not padding: ()
+        """Return the cross-entropy, summed over all positions that are not padding: a scalar.
 
         targets:   (B, T) token ids
         smoothing: label smoothing, 0 to 1. With 0, the loss is Σ -log p(target).

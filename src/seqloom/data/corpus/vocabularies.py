@@ -108,9 +108,9 @@ def train_tokenizers(config: RunConfig, progress: ProgressCallback = ignore_prog
 def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
     """Return the settings that determine the vocabularies.
 
-    The result is part of the cache key. A setting that earlier versions of seqloom did not have is
-    left out if its value gives the behaviour of those versions. So the cache key stays the same,
-    and vocabularies that earlier versions built are found.
+    The result is part of the cache key. Newer settings are left out if their values give the
+    behaviour of earlier versions of seqloom. So the cache key stays the same, and vocabularies that
+    earlier versions built are found.
     """
     unrelated = {"sampling", "split_sentences", "pass_through", "new_tags"}
     settings = text.model_dump(mode="json", exclude=unrelated)

@@ -182,8 +182,8 @@ def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
 def fill_memory(buffer: Memory, memory: Memory) -> None:
     """Copy an encoder output into `buffer`, which has at least as many sources and positions.
 
-    Unused sources of the buffer get a copy of the first source. Without a copy, their attention
-    would have no position to attend to.
+    Unused sources of the buffer get a copy of the first source. If they were empty, attention would
+    have no position to attend to.
     """
     size, length = memory.mask.shape
     buffer.mask.zero_()

@@ -74,8 +74,8 @@ def is_known_origin(headers: Headers, options: HttpOptions) -> bool:
 
     Most browsers state in `Sec-Fetch-Site` whether a page belongs to this server. Without this
     header, the host in `Origin` must equal `Host` or `X-Forwarded-Host`. A proxy that changes
-    `Host` must send the original value as `X-Forwarded-Host`. Pages of other origins
-    cannot set these headers.
+    `Host` must send the original value as `X-Forwarded-Host`. Pages of other origins cannot set
+    these headers.
     """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if site in ("same-origin", "none") or (origin is None and site is None):
