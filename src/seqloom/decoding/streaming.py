@@ -30,17 +30,20 @@ class StreamingCallback(Protocol):
     def on_token(self, index: int, position: int, token: int, log_probability: float) -> None:
         """Called for each generated token except END. The first token has position 1.
 
-        Not called if the search keeps several hypotheses per source. A token is reported at the
-        beginning of the next decoder step. The last token of an output that reaches its maximum
-        length without END is therefore not reported if no further step follows. If a search is
-        repeated, for example after it ran out of memory, its tokens are reported again.
+        Not called if the search keeps several hypotheses per source.
+
+        A token is reported when the next decoder step begins. If an output reaches its maximum
+        length, there may be no next step. Its last token is then not reported.
+
+        If a search is repeated, for example after it ran out of memory, its tokens are reported
+        again.
         """
         ...
 
 
 @dataclass(frozen=True)
 class StreamedSources:
-    """The part of the state of a `StreamingDecoder` that has one row per source (`State.fixed`).
+    """What a `StreamingDecoder` keeps for each source between two steps (`State.fixed`).
 
     A search drops finished sources from the batch. `indices` tells which sources remain.
 
@@ -59,11 +62,13 @@ class StreamedSources:
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """The part of the state of a `StreamingDecoder` with one row per hypothesis (`State.moving`).
+    """What a `StreamingDecoder` keeps for each hypothesis between two steps (`State.moving`).
+
+    If no token has to be reported, `logits` and `finished` are None.
 
     moving:   `State.moving` of the wrapped decoder
-    logits:   (R, V) logits of the previous step; None if no input is streaming
-    finished: (R,) True for rows that have generated END; None if no input is streaming
+    logits:   (R, V) logits of the previous step
+    finished: (R,) True for hypotheses that have generated END
     """
 
     moving: Rows

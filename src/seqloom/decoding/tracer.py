@@ -49,11 +49,11 @@ class StepOutcome:
     A candidate is a hypothesis, extended by one token.
 
     compared:   candidates that the search compared, with the log-probabilities of their tokens
-    ended:      candidates that end in END and are saved
-    continuing: candidates without END. The next step extends them, unless the search for their
-                source stops at this step. In that case, the search saves them as outputs
-    next_rows:  for each row of the next step, the candidate that it extends. None for a row that
-                is unused or has ended; the trace omits such a row
+    ended:      candidates that end in END and become finished hypotheses
+    continuing: selected candidates without END. The next step extends them. If the search for
+                their source stops at this step, they become unfinished outputs instead
+    next_rows:  for each row of the next step, the candidate that the row extends; None for an
+                unused or finished row
     """
 
     compared: Mapping[CandidateKey, float]
@@ -79,8 +79,8 @@ class _Row:
     """A hypothesis that the next step extends.
 
     source:    index of the source
-    index:     the tracer records a list of candidates per source and step. This is the index of
-               the hypothesis in the latest list; NO_PARENT before the first step
+    index:     index of the hypothesis among the candidates that the tracer recorded for this
+               source in the previous step; NO_PARENT before the first step
     total:     log-probability so far
     generated: START and the tokens so far
     """
@@ -243,8 +243,8 @@ class Tracer:
 def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
     """Return why the rules forbid `token` as the next token; None if they allow it.
 
-    END before the minimum length counts as forbidden, although `Rules` allow it if every other
-    token is forbidden.
+    END before the minimum length is always reported as forbidden here. A search allows it if every
+    other token is forbidden.
 
     generated: START and the tokens so far
     forced:    token that must come next; PAD if no token is forced

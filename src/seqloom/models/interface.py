@@ -30,9 +30,11 @@ class Memory:
 
     states:  (B, S, D) one vector per source position
     mask:    (B, S)    True where a position is real
-    summary: (B, L, D) final state of every layer of a recurrent encoder; an LSTM appends its cell
-             state: (B, L, 2 D). Other encoders: the mean of the states, (B, 1, D). Without a
-             source: (B, 0, 0)
+    summary: one of these, depending on the encoder
+             (B, L, D)   RNN or GRU: the final state of each of the L layers
+             (B, L, 2 D) LSTM: the final hidden state and cell state of each layer
+             (B, 1, D)   other encoders: the mean of `states`
+             (B, 0, 0)   no source
     tokens:  (B, S)    source token ids; None if the source is not text
     """
 
@@ -68,7 +70,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class NoRows:
-    """The `moving` part of the state of a decoder that keeps nothing per hypothesis."""
+    """An empty `State.moving`, for decoders that keep nothing per hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
         return self
@@ -151,7 +153,7 @@ class DecoderOutput:
         return self.readout(self.features)
 
     def loss(self, targets: Tensor, smoothing: float, padding: int) -> Tensor:
-        """Return the cross-entropy, summed over all positions that are not padding: ()
+        """Return the cross-entropy, summed over all positions that are not padding: a scalar.
 
         targets:   (B, T) token ids
         smoothing: label smoothing, 0 to 1. With 0, the loss is Σ -log p(target).
@@ -168,7 +170,7 @@ class CopyDecoderOutput(DecoderOutput):
     source: Copyable
 
     def logits(self) -> Tensor:
-        """(B, T, V) log-probabilities."""
+        """(B, T, V) log-probabilities of every token at every position. They are valid logits."""
         return self.copying.mix(self.readout(self.features), self.features, self.source)
 
     def loss(self, targets: Tensor, smoothing: float, padding: int) -> Tensor:

@@ -33,7 +33,7 @@ from seqloom.tasks.losses import LIKELIHOOD, Objective
 
 
 class Forecast:
-    """Predicts the rows that follow the observed rows. The loss is the squared error.
+    """Predicts the next rows of a real-valued sequence. The loss is the squared error.
 
     free_running: what the decoder reads when the dev loss is computed. True: its own predictions.
                   False: the true rows, as in training with teacher forcing
@@ -105,11 +105,11 @@ class Forecast:
         """Return scaled predictions (B, T, D). The decoder reads its own predictions.
 
         At each step, the decoder reads the row that it predicted at the previous step. It also
-        reads the context columns (`Signature.context`) of the row that it predicts next. Their
-        values are known in advance.
+        reads the context columns (`Signature.context`) of the row that it predicts next. Context
+        columns are not predicted: they are known in advance.
 
-        target_share: probability, at each position, that the decoder reads the true row and not the
-                      predicted one. Default: 0. With 0, the target values are not used
+        target_share: probability that the decoder reads the true row instead of its prediction,
+                      drawn at each position. Default: 0, which means that it reads no true rows
         """
         columns = batch.targets.values.shape[-1]
         inputs = batch.inputs.values

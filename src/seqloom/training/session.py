@@ -114,7 +114,7 @@ class Session:
         return self.config.training.accumulate or 1
 
     def log(self, event: Event) -> None:
-        """Write an event to the event log and report it."""
+        """On the main rank, write an event to the event log and call `report` with it."""
         if self.world.is_main:
             self.event_log.write(event)
             self.report(event)

@@ -70,11 +70,11 @@ def describe_backward(
     step: int,
     focus: HeadSelection,
 ) -> Explanation:
-    """Explain given gradients of the loss of one prediction, at one attention head.
+    """Explain the gradients of the loss of one output token, at one attention head.
 
-    output:    the output that contains the prediction
-    gradients: gradients of the loss of this prediction
-    step:      position of the prediction in the output, counted from 1
+    output:    the output that contains the token
+    gradients: gradients of the loss of this token
+    step:      position of the token in the output, counted from 1
     focus:     layer and head to explain, both counted from 1
     """
     tokens = (START, *output.tokens)

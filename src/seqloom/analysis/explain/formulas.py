@@ -124,7 +124,11 @@ def query(attention: MultiHeadAttention, state: str, head: int, position: int) -
 
 
 def key(attention: MultiHeadAttention, state: str, head: int) -> str:
-    """Formula of the keys of one head. state: symbol of the source states"""
+    """Formula of the keys of one head.
+
+    state: symbol of the source states, from which the keys are computed
+    head:  counted from 0
+    """
     plan = attention
     projected = _layers(plan, [plan.to_key, *plan.key_layers], "k", state)
     formula = _slice(projected, head, plan.heads, plan.key_head_width)
@@ -132,7 +136,11 @@ def key(attention: MultiHeadAttention, state: str, head: int) -> str:
 
 
 def value(attention: MultiHeadAttention, state: str, head: int) -> str:
-    """Formula of the values of one head. state: symbol of the source states"""
+    """Formula of the values of one head.
+
+    state: symbol of the source states, from which the values are computed
+    head:  counted from 0
+    """
     plan = attention
     projected = _projected(attention.to_value, "v", state)
     return _slice(projected, head, plan.heads, plan.value_width // plan.heads)

@@ -1,4 +1,4 @@
-"""Traces one step of a label decoder."""
+"""Lists the values that a label decoder computes in one step, with their formulas."""
 
 from torch import Tensor
 
@@ -17,7 +17,10 @@ All other selectors return one vector for each position.
 
 
 def trace_labels(decoder: LabelDecoder, trace: StepTrace) -> Tensor:
-    """Trace one step of a label decoder. Returns the probabilities of the next label: (V,)"""
+    """Add the values that a label decoder computes in one step, with their formulas, to `trace`.
+
+    Returns the probabilities of the next label: (V,)
+    """
     vectors, counts = decoder.select_vectors(trace.memory)  # (1, N, D), (1,)
     last = max(int(counts) - 1, 0)
     index = min(trace.step - 1, last)

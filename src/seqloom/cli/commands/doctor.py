@@ -146,7 +146,7 @@ def _print_findings(
 
 
 def _file_lines(config: RunConfig, split: Split) -> list[str]:
-    """Return one line with the path of each text file of a split.
+    """Return the paths of the text files of a split, one per line.
 
     After MAX_LISTED_FILES files, a last line tells how many more files there are.
     """

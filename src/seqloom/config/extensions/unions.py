@@ -12,11 +12,10 @@ from seqloom.extensions.registry import FORM, Point, is_extension
 
 
 class ByKind:
-    """Annotation for a union of section classes. The `kind` of a table selects the class.
+    """Annotation for a union of pydantic classes. The `kind` of a recipe table selects the class.
 
     One class of the union is for extensions. It is selected if `kind` is the name of an extension.
-    If pydantic finds an error in such a table, the location of the error contains "module:Name"
-    (FORM) instead of the `kind`.
+    In the error locations of pydantic, this class is called "module:Name" (FORM).
     """
 
     def __get_pydantic_core_schema__(

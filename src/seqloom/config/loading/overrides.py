@@ -122,7 +122,7 @@ class _Override:
     ) -> dict[str, Any]:
         """Return the table without the keys that its new `kind` does not accept.
 
-        section: the section class of the new `kind`; None if there is no such `kind`
+        section: the pydantic class of the new `kind`; None if there is no such `kind`
         """
         if section is None or table.get("kind") == self.value:
             return table
@@ -139,7 +139,7 @@ class _Override:
 def _section_of(
     table: dict[str, Any], spec: FieldSpec | None, default: Any
 ) -> type[Section] | None:
-    """Return the section class of a table; None if the schema has no class for this table.
+    """Return the pydantic class of a table; None if the schema has no class for this table.
 
     spec:    the values that the key of the table accepts; None if the schema has no such key
     default: the default value of the key. A table without a `kind` has the `kind` of this value

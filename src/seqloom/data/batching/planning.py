@@ -71,7 +71,7 @@ def _length_bands(targets: IntArray) -> IntArray:
 
 
 def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list[int]:
-    """Return the index at which each batch starts. The first batch, at index 0, is left out."""
+    """For every batch except the first, return the index of its first example."""
     boundaries: list[int] = []
     start = 0
     while True:
@@ -100,7 +100,10 @@ def _first_batch_rows(sources: IntArray, targets: IntArray, budget: int) -> int:
 
 
 def example_sizes(source_lengths: IntArray | None, target_lengths: IntArray) -> IntArray:
-    """Return, for each example, the length of its longer side including START or END."""
+    """Return the length of the source or the target of each example, whichever is longer.
+
+    The length includes START or END.
+    """
     if source_lengths is None:
         return target_lengths + 1
     return np.maximum(source_lengths, target_lengths) + 1
@@ -109,9 +112,10 @@ def example_sizes(source_lengths: IntArray | None, target_lengths: IntArray) -> 
 def size_chunks(source_lengths: IntArray | None, target_lengths: IntArray) -> Iterator[IntArray]:
     """Yield the sizes of all examples, in arrays of at most CHUNK_SIZE examples.
 
-    The size of an example is the length of its longer side including START or END.
+    The size of an example is the length of its source or its target, whichever is longer. It
+    includes START or END.
 
-    The lengths of a large corpus are memory-mapped. Because they are read in parts, the memory use
+    The lengths of a large corpus are memory-mapped. They are read in parts, so that the memory use
     does not grow with the corpus.
     """
     for start in range(0, len(target_lengths), CHUNK_SIZE):

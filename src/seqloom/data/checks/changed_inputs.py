@@ -48,7 +48,7 @@ def _digests(data: DataConfig) -> dict[str, str]:
 def _record(digests: dict[str, str]) -> Path:
     """Return the path of the file that records the digests of a set of data files.
 
-    It depends only on the paths of the data files, which are the keys of `digests`.
+    This path depends only on the paths of the data files, which are the keys of `digests`.
     """
     return cache_root() / "inputs" / json_digest(sorted(digests))
 

@@ -192,8 +192,8 @@ def _splits(config: RunConfig) -> list[Split]:
 def _error_findings(problems: list[_Problem]) -> Iterator[Finding]:
     """Yield one finding for each distinct error message.
 
-    An unreadable file causes the same error twice: when the tokenizers are trained (table "text")
-    and when the split is read. For such an error, the finding names the table of the split.
+    An unreadable file causes the same error twice: when the tokenizers are trained, and when the
+    split is read. The finding then names the table of the split, such as "data.train".
     """
     locations: dict[str, str] = {}
     for problem in problems:
@@ -234,7 +234,7 @@ def _first_epoch(
 ) -> Iterator[IntArray]:
     """Yield the batches of the first epoch as arrays of example indices.
 
-    Training uses these batches if each row of a batch contains one example.
+    Training uses these batches unless it packs several examples into one row.
     """
     budget, seed = config.training.batch_tokens, config.training.seed
     refuse_too_long(sources, targets, budget)

@@ -63,9 +63,10 @@ class VocabularyFit:
 
 
 def measure_fit(data: DataConfig, tokenizers: Tokenizers) -> list[VocabularyFit]:
-    """Return the token counts in the new and in the parent's data, for the sources and the targets.
+    """Count the tokens of the sources and of the targets, in the new data and in the parent's data.
 
-    The sources are left out if they are not text. The list is empty if the new data cannot be read.
+    The parent is the run that fine-tuning starts from. The sources are left out if they are not
+    text. The list is empty if the new data cannot be read.
     """
     new = _count(data.model_copy(update={"replay": None}), "train", tokenizers)
     parent = None

@@ -111,11 +111,10 @@ class Dataset(Protocol):
         ...
 
     def variants(self) -> Iterator["Dataset"]:
-        """Yield the datasets that `for_epoch` can return. They are used to check that no example is
-        too long for a batch.
+        """Yield the datasets that `for_epoch` can return.
 
-        Rotations and window positions do not matter for this check. If the datasets differ only in
-        these, yield only one dataset.
+        The caller checks that no example of these datasets is too long for a batch. If the lengths
+        of the examples are the same in all epochs, this method yields only one dataset.
         """
         ...
 

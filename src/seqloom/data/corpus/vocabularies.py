@@ -108,9 +108,9 @@ def train_tokenizers(config: RunConfig, progress: ProgressCallback = ignore_prog
 def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
     """Return the settings that determine the vocabularies.
 
-    The result is part of the cache key. Some settings did not exist in earlier versions of seqloom.
-    Such a setting is left out if its value gives the behaviour of the earlier versions, so that
-    vocabularies which these versions built keep their cache key.
+    The result is part of the cache key. Newer settings are left out if their values give the
+    behaviour of earlier versions of seqloom. So the cache key stays the same, and vocabularies that
+    earlier versions built are found.
     """
     unrelated = {"sampling", "split_sentences", "pass_through", "new_tags"}
     settings = text.model_dump(mode="json", exclude=unrelated)

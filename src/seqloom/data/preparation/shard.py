@@ -80,9 +80,10 @@ def write_shard(
 
 
 def _sampling_seed(seed: int, shard: int) -> int:
-    """Return the seed for random subword segmentation in a shard, derived from that of the corpus.
+    """Return the random seed for the subword segmentation of a shard.
 
-    The first shard uses the seed of the corpus itself.
+    seed:  seed of the corpus. The first shard uses it unchanged
+    shard: index of the shard
     """
     if shard == 0:
         return seed
@@ -195,10 +196,9 @@ class _Shard:
 
 
 def count_pair(report: CorpusReport, lengths: PairLengths, request: CorpusRequest) -> str | None:
-    """Return the reason to drop a pair, or None. Only pairs of the training split are dropped.
+    """Return the reason to drop a pair; None if the pair is kept. Only training pairs are dropped.
 
-    If one side of the pair is empty, or the pair is dropped, the function also counts this in
-    `report`.
+    Also counts in `report` how many pairs are dropped, and how many have an empty source or target.
     """
     if empty := empty_side(lengths):
         report.empty[empty] = report.empty.get(empty, 0) + 1
@@ -211,11 +211,12 @@ def count_pair(report: CorpusReport, lengths: PairLengths, request: CorpusReques
 
 
 def count_group(counts: list[Any], group: str, examples: int = 1) -> None:
-    """Add examples of `group` to the end of `counts`.
+    """Count consecutive examples of one group.
 
-    counts:   entries (group, number of consecutive examples). If the last entry is for `group`, its
-              number is increased. Otherwise a new entry is added
-    group:    if "", nothing is counted
+    counts:   list of (group, number of consecutive examples). It is changed in place: if its last
+              entry is for `group`, the number in this entry grows; otherwise an entry is added
+    group:    name of the group. If it is "", nothing is counted
+    examples: number of examples to count. Default: 1
     """
     if counts and counts[-1][0] == group:
         counts[-1] = (group, counts[-1][1] + examples)

@@ -43,10 +43,9 @@ def read_bundled(config: BundledConfig, split: Split) -> Iterator[Example]:
 def _read_joined(config: BundledConfig, split: Split) -> Iterator[Example]:
     """Yield pairs of a German and a French sentence that have the same English translation.
 
-    The pairs are found by joining the German-English and the English-French sentence pairs of the
-    split on the English sentence. The sentences of the dev and test pairs are in no training pair,
-    in any language. So these pairs can measure translation between two languages that the model has
-    only seen paired with English.
+    The function joins the German-English and the English-French pairs of the split on the English
+    sentence. No sentence is in two splits. So a model that is trained only on pairs with English
+    can be tested on these pairs.
     """
     translations: dict[str, list[str]] = {}
     for example in read_bundled(BundledConfig(source="en", target=config.target), split):

@@ -55,10 +55,10 @@ def round_up_length(length: int) -> int:
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """The fixed sizes and other properties of a `SearchProgram`.
+    """The sizes and other properties of a `SearchProgram`, a search with fixed tensor shapes.
 
-    They are also the key of the program in the cache. A batch with fewer sources, shorter sources
-    or fewer steps is padded to these sizes.
+    Programs are cached under these properties. A batch with fewer sources, shorter sources or fewer
+    steps is padded to the sizes of the program.
     """
 
     search: Greedy | Beam
@@ -150,8 +150,8 @@ def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
 
     The decoder must implement `StaticDecoder`. It must not be in training mode, because dropout
     draws new random masks. The request must not ask for attention weights or for a trace, because
-    both grow with every step, and must not exclude tokens, because a `SearchProgram` does not
-    apply `request.excluded`.
+    both grow with every step. The request must not exclude tokens either: a `SearchProgram` does
+    not apply `request.excluded`.
     """
     is_static = isinstance(decoder, StaticDecoder)
     has_dropout = isinstance(decoder, nn.Module) and decoder.training
@@ -182,8 +182,8 @@ def allocate_memory(memory: Memory, shape: ProgramShape) -> Memory:
 def fill_memory(buffer: Memory, memory: Memory) -> None:
     """Copy an encoder output into `buffer`, which has at least as many sources and positions.
 
-    Unused sources of the buffer get a copy of the first source. Without a copy, their attention
-    would have no position to attend to.
+    Unused sources of the buffer get a copy of the first source. If they were empty, attention would
+    have no position to attend to.
     """
     size, length = memory.mask.shape
     buffer.mask.zero_()
@@ -252,9 +252,10 @@ _PROGRAMS = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class CapturedSearch:
-    """A greedy or beam search that runs each batch with a `SearchProgram` for its shape.
+    """A greedy or beam search that runs on tensors of fixed shape.
 
-    Programs are cached per decoder. The cache is deleted together with the decoder.
+    There is one `SearchProgram` per shape. Programs are cached per decoder. The cache is deleted
+    together with the decoder.
 
     precision: data type of the decoder's weights and states. Default: None, which means the data
                type of the encoder output.

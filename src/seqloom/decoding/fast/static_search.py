@@ -167,14 +167,14 @@ class StaticBeam(StaticSearch):
 
     B sources with K hypotheses each are R = B · K rows; T is the maximum number of steps.
 
-    The tables `indices` and `values` store two candidates for each step and row. The first
-    candidate does not end in END; the next step extends it. The second candidate may end in END;
-    if so, it is a finished hypothesis.
+    At each step, the search selects two lists of K candidates per source. List 1 has the best
+    candidates without END; the next step extends them. List 2 has the best of all candidates; those
+    that end in END are finished hypotheses. The tables `indices` and `values` store both lists.
 
-    indices:  (T, 4, R) TOKEN and PARENT (the extended row) of the first candidate; END_PARENT and
-                        HAS_ENDED (1 if it ends in END) of the second candidate
-    values:   (T, 4, R) LOG_PROBABILITY (of the last token) and TOTAL (of all tokens) of the first
-                        candidate; END_LOG_PROBABILITY and END_TOTAL of the second candidate
+    indices:  (T, 4, R) list 1: TOKEN, and PARENT, the row that the candidate extends.
+                        List 2: END_PARENT, also a row, and HAS_ENDED, 1 if the token is END
+    values:   (T, 4, R) log-probabilities of the last token and of all tokens.
+                        List 1: LOG_PROBABILITY and TOTAL. List 2: END_LOG_PROBABILITY and END_TOTAL
     totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
     finished: (B,)      number of hypotheses that have ended
     scores:   (B, C)    the C best scores of finished hypotheses; -inf where fewer have ended
@@ -264,7 +264,9 @@ class StaticBeam(StaticSearch):
     def _best_leaves(
         self, indices: Array, values: Array, stops: Array, request: SearchRequest
     ) -> "Leaves":
-        """Return where the n_best hypotheses of each source end in the tables, best first.
+        """Find the n_best hypotheses of each source, best first.
+
+        Returns where the last token of each hypothesis is in the tables `indices` and `values`.
 
         Hypotheses with END come before those without END. If `Beam.rank_unfinished` is True,
         hypotheses that reached the length limit rank among those with END.

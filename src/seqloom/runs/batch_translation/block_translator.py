@@ -16,10 +16,10 @@ from seqloom.runs.texts.input_reports import InputReport, Problem
 
 @dataclass(frozen=True)
 class Shard:
-    """The share of the blocks that one process translates, if several commands share the work.
+    """The part of the blocks that one command translates, if several commands share the work.
 
-    number: number of the process, from 1 to `count`
-    count:  number of processes
+    number: number of this part, from 1 to `count`
+    count:  number of parts
     """
 
     number: int = 1
@@ -28,8 +28,8 @@ class Shard:
     def has(self, file: int, block: int) -> bool:
         """Return True if the block belongs to this shard.
 
-        Blocks are assigned to shards in turn, by the sum of file index and block index. By the
-        block index alone, files of only one block would all belong to the first shard.
+        The blocks of a file are assigned to the shards in turn. Each file starts with another
+        shard than the previous file, so that files of only one block are spread over all shards.
 
         file:  index of the file among the input files
         block: index of the block in its file
@@ -79,7 +79,9 @@ class TranslationJob:
         )
 
     def unfinished_blocks(self, file: int, shard: Shard) -> Iterator[Block | FileEnd]:
-        """Yield the unfinished blocks of a file that belong to the shard, then a `FileEnd`.
+        """Yield the unfinished blocks of a file that belong to the shard.
+
+        The last item is a `FileEnd`, which contains the number of these blocks.
 
         file: index of the file among the input files
         """
@@ -99,7 +101,7 @@ class LineReport:
 
     inputs:       lines with problems other than the two below, such as unknown words
     total:        number of translated lines
-    missing_tags: numbers of the lines without a tag, if the run has tags
+    missing_tags: numbers of the lines without any of the tags of the run, such as <U>
     truncated:    numbers of the lines whose output reached the length limit
     """
 
@@ -120,7 +122,7 @@ class LineReport:
             sum_of_blocks.parts.update(problem.parts)
 
     def messages(self, tags: SourceTags) -> list[str]:
-        """Return the warnings about these lines."""
+        """Return the warnings about the lines of this report."""
         messages = self.inputs.messages()
         if self.missing_tags:
             messages.append(tags.warning(self.missing_tags, self.total))
@@ -179,9 +181,9 @@ class BlockTranslator:
         return BlockReport(block.file, block.index, report)
 
     def empty_report(self, first: int = 0) -> LineReport:
-        """Return an empty report.
+        """Return an empty report, to which the lines of a block can be added.
 
-        first: number of lines in the file before the first line that will be reported
+        first: number of lines in the file before this block
         """
         tokenizer = self._run.task.source_tokenizer
         unknown_unit = "word" if tokenizer is None else tokenizer.unknown_unit

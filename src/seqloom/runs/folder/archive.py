@@ -1,7 +1,7 @@
 """Packed runs: a run folder in one file, for prediction and evaluation.
 
     archive.json     format version, and the size and SHA-256 of every other member
-    config.toml      … and the other files of the run folder, without checkpoints and engines
+    config.toml      and other files of the run folder, without checkpoints and converted models
 
 A packed run is a zip archive whose members are stored without compression. Packing the same run
 twice gives the same bytes. The file may come from a stranger, so `extract` trusts nothing in it:

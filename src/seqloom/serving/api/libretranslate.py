@@ -175,7 +175,7 @@ async def _translate_html(
 ) -> list[str]:
     """Return the best translation of an HTML text, then the alternatives. The tags are kept.
 
-    If a part of the text has fewer alternatives than others, its last one is repeated.
+    If a part of the text has fewer alternatives than other parts, its last alternative is repeated.
     """
     served_languages(service, source, request.target)
     parts = list(html_parts(html))

@@ -130,9 +130,11 @@ def choose_direction(
 ) -> Direction:
     """Choose the run and the target language tag for a request.
 
-    If `run` is the name of a run, this run is chosen. Otherwise the first run that translates from
-    `source` to `target` is chosen. If both languages are None, or if no run has known language
-    pairs, the service must have exactly one translation run, which is then chosen.
+    - If `run` is given, the run with this name is chosen.
+    - If only languages are given, the first run that translates from `source` to `target` is
+      chosen.
+    - If nothing is given, the only translation run is chosen. The same applies if the language
+      pairs of all runs are unknown. Raises ApiError if there is not exactly one translation run.
     """
     catalogue = service.catalogue
     pair: LanguagePair | None
@@ -164,10 +166,10 @@ def _matching_pair(
 ) -> LanguagePair | None:
     """Return the first language pair of the run with the requested source and target language.
 
-    Raises a 422 error if none of the run's pairs matches.
+    Raises a 422 error if the run has no such pair.
 
-    If the pairs of the run are unknown, returns None. However, if the run has no language tags and
-    the request names a language, raises a 422 error: the run may not translate this language.
+    If the language pairs of the run are unknown, returns None. But if the run has no language tags
+    either, the request must not name a language: raises a 422 error if it does.
     """
     if loaded.token_run.languages.tags and not loaded.pairs:
         return None
@@ -236,7 +238,8 @@ async def repeat_segments(
 ) -> Outputs:
     """Translate a segment again if one of its outputs lacks a protected span, such as a URL.
 
-    The protected spans are removed from the segment first.
+    This time, the model input does not contain the protected spans. The method
+    `PreparedTexts.segment_outputs` inserts them into the outputs later.
     """
     second = prepared.repeat(outputs)
     return await loaded.search(

@@ -5,8 +5,8 @@ the requests of a page on evil.example to this server and gives the page the res
 have the header `Host: evil.example`, so the server accepts only known host names. It also accepts
 IP addresses, because they have no DNS entry.
 
-Cross-origin requests: a page can send forms to any server without its consent. Browsers mark such
-requests with the headers `Sec-Fetch-Site` and `Origin`.
+Cross-origin requests: a web page can send forms to any server. Browsers mark such requests with the
+headers `Sec-Fetch-Site` and `Origin`, so the server can reject them.
 """
 
 import ipaddress
@@ -68,13 +68,14 @@ def _is_ip_address(name: str) -> bool:
 
 
 def is_known_origin(headers: Headers, options: HttpOptions) -> bool:
-    """True if a request comes from a page of this server or of an accepted origin, or from no page.
+    """True if a request comes from a page of this server, from an accepted origin or from no page.
 
-    Requests of programs such as curl come from no page.
+    Programs such as curl send requests that come from no page.
 
-    If the browser sends no `Sec-Fetch-Site`, the host of the `Origin` header is compared with the
-    Host header. A proxy that changes the Host header must send the original one as
-    `X-Forwarded-Host`. A page of another origin cannot set this header.
+    Most browsers state in `Sec-Fetch-Site` whether a page belongs to this server. Without this
+    header, the host in `Origin` must equal `Host` or `X-Forwarded-Host`. A proxy that changes
+    `Host` must send the original value as `X-Forwarded-Host`. Pages of other origins cannot set
+    these headers.
     """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if site in ("same-origin", "none") or (origin is None and site is None):

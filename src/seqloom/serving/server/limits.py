@@ -109,7 +109,7 @@ def check_not_blank(field: str, texts: Sequence[str]) -> None:
 
 
 def parse_limits(settings: Sequence[str]) -> Limits:
-    """Return the default limits, changed by the values of --limit, which are NAME=VALUE.
+    """Return the default limits, changed by the options --limit NAME=VALUE.
 
     Raises one ConfigError that lists all invalid settings.
     """

@@ -100,7 +100,10 @@ def shard_like(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Ten
 
 
 def _weight(weights: Mapping[str, Tensor], name: str) -> Tensor | None:
-    """Return the weight whose name is part of the name of a tensor; None if there is none."""
+    """Return the weight that a tensor belongs to; None if it belongs to no weight.
+
+    name: name of the tensor. It contains the name of the weight, as in "decoder.weight:exp_avg"
+    """
     return next((weights[part] for part in name.split(":") if part in weights), None)
 
 

@@ -24,7 +24,7 @@ class IncrementalText:
         self._text = decode(self._tokens)
 
     def add(self, token: int) -> str:
-        """Return the new text. It is empty while the last character is incomplete."""
+        """Append a token. Return the text that it adds, or "" while a character is incomplete."""
         self._tokens.append(token)
         text = self._decode(self._tokens)
         if text.endswith(INCOMPLETE):
@@ -36,7 +36,7 @@ class IncrementalText:
         return self._replace_text(self._decode(self._tokens))
 
     def _replace_text(self, text: str) -> str:
-        """Store the new text. Return its part after the common prefix with the previous text."""
+        """Store a new text. Return its end, from the first difference to the previous text."""
         pairs = enumerate(zip(self._text, text, strict=False))
         shorter = min(len(self._text), len(text))
         start = next((index for index, (old, new) in pairs if old != new), shorter)
@@ -60,7 +60,7 @@ class StopFilter:
     def feed(self, text: str) -> str:
         """Append a text. Return the text that can be sent now.
 
-        This text cannot be the beginning of a stop text.
+        The end of the text is held back while it may be the beginning of a stop text.
         """
         certain = ""
         for character in text:

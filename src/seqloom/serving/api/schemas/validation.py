@@ -52,7 +52,7 @@ def invalid_fields(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def format_location(location: Sequence[Any]) -> str:
-    """("texts", 0) -> texts[0]
+    """Write the location of a field as text: ("texts", 0) -> texts[0]
 
     If a value can have several types, Pydantic adds the name of a type, such as "str". This name is
     left out.
@@ -66,7 +66,9 @@ def format_location(location: Sequence[Any]) -> str:
 
 
 def location_in_words(location: str) -> str:
-    """texts[0] -> texts, item 1
+    """Write the location of a field in words. The words count items from 1, not from 0.
+
+    texts[0] -> texts, item 1
     windows[0].observed[2][1] -> windows, item 1, observed, row 3, column 2
     """
     location = re.sub(r"\]\[(\d+)\]", lambda match: f"], column {int(match[1]) + 1}", location)
