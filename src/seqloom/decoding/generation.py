@@ -134,10 +134,10 @@ class OutputRows:
         return self.indices // outputs_per_source
 
     def keep(self, rows: Tensor, outputs_per_source: int) -> "OutputRows":
-        """Return a copy that contains only some of the rows.
+        """Return a copy that contains only the given rows (outputs).
 
-        rows: (R',) positions of the rows to keep, counted in the current batch. They must include
-              either all rows of a source or none
+        rows: (R',) indices of the rows to keep. They must contain all rows of a source, or none of
+              them
         """
         sources = rows[::outputs_per_source] // outputs_per_source
         return OutputRows(

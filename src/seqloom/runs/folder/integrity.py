@@ -37,12 +37,12 @@ Pointers = tuple[bytes | None, ...]
 
 
 def weights_store(folder: Path) -> CheckpointStore:
-    """Return the store of the best weights of a run."""
+    """Return the `CheckpointStore` that reads and writes the best weights of a run."""
     return CheckpointStore(folder / "weights", folder / "best")
 
 
 def checkpoint_store(folder: Path) -> CheckpointStore:
-    """Return the store of the checkpoints of a run."""
+    """Return the `CheckpointStore` that reads and writes the checkpoints of a run."""
     return CheckpointStore(folder / "checkpoints", folder / "latest")
 
 
@@ -112,7 +112,7 @@ class _BackgroundCheck:
     """A check of a run folder in a background thread.
 
     pointers: the contents of the files `best` and `latest` before the check
-    problems: the result of `run_damage`. None if the check raised an error.
+    problems: one message for each damage found. None if the check raised an error.
     """
 
     folder: Path

@@ -12,7 +12,7 @@ from seqloom.serving.api.errors import busy_error
 class TranslatedFile:
     """A translated file.
 
-    expires: time of `TranslatedFiles.clock` at which the file becomes unavailable
+    expires: time at which the file becomes unavailable, in seconds of a monotonic clock
     """
 
     name: str

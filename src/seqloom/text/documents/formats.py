@@ -57,7 +57,7 @@ def document_format(name: str, chosen: str | None = None) -> DocumentFormat:
         return SUFFIXES[PurePath(name).suffix.lower()]
     problem = f"unknown format '{chosen}'" if chosen else "the format is not known from the name"
     raise ConfigError(
-        f"{name}: {problem}; choose one with --format: {', '.join(get_args(DocumentFormat))}"
+        f"{name}: {problem}; choose a format with --format: {', '.join(get_args(DocumentFormat))}"
     )
 
 
