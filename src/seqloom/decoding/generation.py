@@ -117,7 +117,7 @@ class OutputRows:
     def start(
         cls, decoder: StepDecoder, memory: Memory, request: SearchRequest, outputs_per_source: int
     ) -> "OutputRows":
-        """Start with `outputs_per_source` empty outputs for each source."""
+        """Return `outputs_per_source` empty outputs for each source, before the first step."""
         indices = torch.arange(memory.mask.shape[0] * outputs_per_source, device=memory.mask.device)
         state = decoder.start(
             memory, max(request.max_lengths), need_attention=request.keep_attention is not None

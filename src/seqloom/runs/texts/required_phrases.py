@@ -1,8 +1,8 @@
 """Makes outputs contain the phrases that a glossary requires.
 
-The model first generates an output y without any constraint. If y lacks a phrase, the phrase replaces
-the word y_t that attends most to the source phrase. The search runs again, with y_1 ... y_{t-1} and
-the phrase as its forced prefix. This repeats until the output contains every phrase as often as
+The model first generates an output y without any constraint. If y lacks a phrase, the phrase
+replaces the word y_t that attends most to the source phrase. The search runs again, with
+y_1 ... y_{t-1} and the phrase as its forced prefix. This repeats until the output contains every phrase as often as
 required. A phrase that occurs too often is excluded after its last required occurrence.
 
 A model without attention does not show which word to replace. In this case the phrase is tried in
@@ -57,7 +57,7 @@ def required_phrases(
     If the tokenizer can encode a phrase, the phrase is returned as the tokenizer decodes it, for
     example in lower case.
 
-    tag: the tag that the model reads in front of the text; or ""
+    tag: the tag that the model reads in front of the text; "" if there is none
     """
     tag_words = len(tag.split()) if task.tag_side == "source" else 0
     tokenizer = task.target_tokenizer

@@ -257,7 +257,7 @@ class ExampleRequest(StrictRequest):
 
 
 class ExplainResponse(TextResponse):
-    """All values of a decoder step."""
+    """All intermediate values of a decoder step."""
 
     run: str | None = Field(description="Name of the run; null for the worked example.")
     explanation: dict[str, Any] = Field(
