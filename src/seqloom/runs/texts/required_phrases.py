@@ -1,9 +1,9 @@
 """Makes outputs contain the phrases that a glossary requires.
 
 The model first generates an output y without any constraint. If y lacks a phrase, the phrase
-replaces the word y_t that attends most to the source phrase. The search runs again, with
-y_1 ... y_{t-1} and the phrase as its forced prefix. This repeats until the output contains every phrase as often as
-required. A phrase that occurs too often is excluded after its last required occurrence.
+replaces the word y_t that attends most to the source phrase. The search runs again, with y_1 ...
+y_{t-1} and the phrase as its forced prefix. This repeats until the output contains every phrase as
+often as required. A phrase that occurs too often is excluded after its last required occurrence.
 
 A model without attention does not show which word to replace. In this case the phrase is tried in
 front of each word of y. Greedy search completes each of these outputs, and the most probable one
@@ -113,7 +113,7 @@ class PhraseForcer:
         hypotheses: Sequence[list[Hypothesis]],
         limits: Sequence[int],
     ) -> list[list[Hypothesis]]:
-        """Return hypotheses for each input that contain its required phrases.
+        """For each input, return hypotheses that contain its required phrases.
 
         If repeated searches do not produce a phrase, the result of the last search is returned. The
         caller must therefore check whether the texts contain all phrases.
@@ -186,10 +186,10 @@ class PhraseForcer:
     def _missing(
         self, one: ModelInput, tokens: tuple[int, ...], limit: int
     ) -> list[tuple[int, ModelInput]]:
-        """Return (position, new input) for each phrase that the output lacks.
+        """Return a correction for each phrase that the output lacks.
 
-        The new input makes the output contain the phrase at this position, where it fits best.
-        Phrases that no input can add are left out.
+        A correction is a pair: the position in the output where the phrase fits best, and a new
+        input that forces the phrase there. Phrases that fit nowhere are left out.
         """
         required = required_counts(one)
         missing = required - count_phrases(self._decode(one, tokens), required)
@@ -222,8 +222,8 @@ class PhraseForcer:
     ) -> list[float]:
         """Return a number for each position where a phrase can be inserted. Larger is better.
 
-        With attention (T, S), the number is the attention weight of the source phrase for the word
-        at this position. Without attention, it is the log-probability of the completed output.
+        With attention (T, S), the number is the attention of the word at this position to the
+        source phrase. Without attention, it is the log-probability of the completed output.
 
         candidates: pairs of a position and an input that forces the phrase at this position
         """
