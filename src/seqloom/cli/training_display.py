@@ -229,7 +229,7 @@ def step_fields(data: dict[str, Any]) -> list[str]:
 
 
 def _group_score_lines(groups: dict[str, dict[str, float]]) -> list[str]:
-    """Return a line with the score of each group of the dev data, as a list of one line.
+    """Return a list of one line: the score of each group of the dev data.
 
     If there are no groups, the list is empty.
 
@@ -271,10 +271,10 @@ def summary_lines(config: RunConfig, summary: Summary) -> list[str]:
 
 
 def _general_lines(summary: Summary) -> list[str]:
-    """Return a list of one line: the scores on `data.general` before and after training.
+    """Return a list of one line: the score before training and the score of the best weights.
 
-    The score after training is the one of the best weights. The list is empty if there are no
-    such scores.
+    Both are scores on the general dev set, which the setting `data.general` selects. The list is
+    empty if there are no such scores.
     """
     before, best = summary.general_before, summary.general_best
     if not before or not best:

@@ -22,13 +22,13 @@ class SeqloomError(Exception):
 
 
 class ConfigError(SeqloomError):
-    """A recipe or an override is not valid."""
+    """A recipe, an option or an argument is not valid."""
 
     exit_code = 78
 
 
 class DataError(SeqloomError):
-    """A line, a pair or a text cannot be used."""
+    """Data cannot be used, for example a line, a sentence pair or a text."""
 
     exit_code = 65
 

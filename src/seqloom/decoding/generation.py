@@ -117,7 +117,7 @@ class OutputRows:
     def start(
         cls, decoder: StepDecoder, memory: Memory, request: SearchRequest, outputs_per_source: int
     ) -> "OutputRows":
-        """Start with `outputs_per_source` empty outputs for each source."""
+        """Return `outputs_per_source` empty outputs for each source, before the first step."""
         indices = torch.arange(memory.mask.shape[0] * outputs_per_source, device=memory.mask.device)
         state = decoder.start(
             memory, max(request.max_lengths), need_attention=request.keep_attention is not None
@@ -134,10 +134,10 @@ class OutputRows:
         return self.indices // outputs_per_source
 
     def keep(self, rows: Tensor, outputs_per_source: int) -> "OutputRows":
-        """Return a copy that contains only some of the rows.
+        """Return a copy that contains only the given rows (outputs).
 
-        rows: (R',) positions of the rows to keep, counted in the current batch. They must include
-              either all rows of a source or none
+        rows: (R',) indices of the rows to keep. They must contain all rows of a source, or none of
+              them
         """
         sources = rows[::outputs_per_source] // outputs_per_source
         return OutputRows(

@@ -14,7 +14,9 @@ from seqloom.models.interface import Memory
 class Greedy:
     """Greedy search: y_t = argmax_y p(y | y_1 ... y_{t-1}, source)
 
-    `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
+    length_penalty:    exponent a of the score log p / length^a. Default: 1
+    rules:             rules that forbid tokens
+    length_counts_end: if True, END counts in the length. Default: False
     """
 
     length_penalty: float = 1.0

@@ -183,12 +183,12 @@ def _nllb_table(folder: Path, model: bytes, settings: Mapping[str, Any]) -> Tabl
 
 
 def _added_tokens(folder: Path, settings: Mapping[str, Any], first: int) -> dict[int, str]:
-    """Return the tokens of an NLLB model that its sentencepiece model does not contain, by id.
+    """Return the tokens that an NLLB model adds to its sentencepiece model, as {id: token}.
 
     tokenizer.json lists these tokens under "added_tokens". Without this list, they are the language
     codes and <mask>, with the ids `first`, `first` + 1, ...
 
-    first: the first id after the pieces of sentencepiece
+    first: the first id after the pieces of the sentencepiece model
     """
     content = read_json_if_present(folder / "tokenizer.json").get("added_tokens")
     if isinstance(content, list):

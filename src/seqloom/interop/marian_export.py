@@ -191,7 +191,7 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     for text in texts:
         expected = vocabulary.ids([*ours.encode(text), END])
         if tokenizer(text)["input_ids"] != expected:
-            raise _difference(f"the tokens of {text!r} differ")
+            raise _difference(f"the exported tokenizer splits {text!r} into other tokens")
     largest = max(_logit_difference(run, model, vocabulary, text) for text in texts)
     if not largest <= TOLERANCE:
         raise _difference(f"the logits differ by up to {largest:.1e}")

@@ -1,8 +1,7 @@
-"""Checks whether the Marian format of Hugging Face can express a run, and lists all reasons if not.
+"""Checks whether a run can be written in the Marian format of Hugging Face, and lists why not.
 
-CTranslate2 also loads folders in this format. It uses the same number of heads in encoder and
-decoder, and the first input of its decoder is always a vector of zeros. A run must satisfy these
-conditions too.
+CTranslate2 also loads this format, but only if encoder and decoder have the same number of heads
+and the first input of the decoder is a vector of zeros. A run must satisfy these conditions too.
 """
 
 from collections.abc import Iterator

@@ -57,14 +57,18 @@ class AttentionScore(nn.Module):
 
     @property
     def source_limits(self) -> dict[str, int]:
-        """Maximum number of keys, by the name of the setting that limits it. An empty dict means
-        that the number is unlimited."""
+        """Maps each setting that limits the number of keys to the maximum number it allows.
+
+        Empty if the number is unlimited.
+        """
         return {}
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """Maximum number of queries, by the name of the setting that limits it. An empty dict means
-        that the number is unlimited."""
+        """Maps each setting that limits the number of queries to the maximum number it allows.
+
+        Empty if the number is unlimited.
+        """
         return {}
 
     def prepare(self, keys: Tensor) -> Tensor:

@@ -31,11 +31,13 @@ class PredictionOptions:
     attention:     if True, attention weights are returned
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
                    no effect. A text with a prefix is not split, and `pass_through` is ignored.
-    first:         index of the first text in a longer list, if the caller passes the texts of this
-                   list in parts. With this index, random samples and line numbers in error messages
-                   do not depend on the division into parts.
-    probabilities: the probabilities to return. torch always returns all of them. CTranslate2 is
-                   faster if it returns fewer. With "none", the score of its greedy outputs is NaN.
+    first:         number of texts that the caller has passed before, if it passes a long list in
+                   several calls. Random samples and line numbers in error messages are then the
+                   same as in a single call.
+    probabilities: "tokens": return the score of each output and the log-probability of each token.
+                   "score": return only the scores. "none": return neither. The engine torch always
+                   returns all. CTranslate2 is faster if it returns fewer; with "none", the scores
+                   of its greedy outputs are NaN.
     to:            target language of a multilingual run. If it is a list, each text is translated
                    into the first language, the result into the second, and so on. If it is None,
                    every text must start with a language tag.

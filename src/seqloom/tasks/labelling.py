@@ -26,7 +26,7 @@ class Labelling(Translation):
         return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
 
     def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
-        """Load a split. Raise DataError if an example has too many or too few labels."""
+        """Load a split. Raise DataError if the number of labels of an example is wrong."""
         corpus = super().corpus(config, split, progress)
         tokenizers = Tokenizers(self.source_tokenizer, self.target_tokenizer)
         lengths = (corpus.source_lengths, corpus.target_lengths)

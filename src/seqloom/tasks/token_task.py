@@ -64,7 +64,8 @@ class TokenTask:
         has no references.
 
         All texts are first converted to the Unicode form of the target tokenizer. If this changes
-        a text, the signature of each score contains the name of the form.
+        a text, the name of the form is added to the signature of each score, which lists the
+        settings of the score.
         """
         texts = self.scored_texts(outputs, examples)
         return texts.sign_scores(self.compute_scores(texts.outputs, texts.examples))
@@ -75,7 +76,7 @@ class TokenTask:
         return normalise_texts(outputs, examples, tags, self.scores_sources)
 
     def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Compute the scores of texts that `scored_texts` returned."""
+        """Compute the scores of outputs. `scored_texts` has already converted all texts."""
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":

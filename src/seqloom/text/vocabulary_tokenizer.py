@@ -95,7 +95,7 @@ class CharacterTokenizer(VocabularyTokenizer):
 
     @classmethod
     def train(cls, lines: Iterable[str], preprocessing: Preprocessing) -> Self:
-        """Collect the characters of these lines."""
+        """Build a tokenizer whose vocabulary contains all characters of these lines."""
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(split_characters(line, preprocessing))
@@ -106,7 +106,7 @@ class CharacterTokenizer(VocabularyTokenizer):
 
 
 def split_characters(text: str, preprocessing: Preprocessing) -> Iterator[str]:
-    """Yield the tags and the single characters of a text."""
+    """Split a text into characters. A tag such as <2de> is not split."""
     for part, is_tag in preprocessing.split(text):
         if is_tag:
             yield part

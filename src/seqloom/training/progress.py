@@ -37,7 +37,7 @@ class ProgressMeter:
         return self.earlier_seconds + time.monotonic() - self.start_time
 
     def add(self, result: StepResult) -> None:
-        """Add the result of the step that was just taken."""
+        """Add the result of a training step to the averages. Report them at intervals."""
         self.last = result
         # The loss is weighted by the number of targets. The sum stays on the device, because
         # reading it would make the CPU wait for the GPU.

@@ -47,7 +47,7 @@ _MARGIN = 4
 def draw_explanation(
     explanation: Explanation, *, width: int = 80, ascii_only: bool = False, full: bool = False
 ) -> Text:
-    """Draw all values in the order of computation.
+    """Draw all intermediate values of a decoder step, in the order of computation.
 
     Args:
         full: print every number of every vector. Default: False, which shortens long vectors.

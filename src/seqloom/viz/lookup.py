@@ -31,7 +31,10 @@ NO_GRADIENT = (
 def draw_lookup(
     table: LookupTable, results: Sequence[LookupResult], *, ascii_only: bool = False
 ) -> Text:
-    """Draw a table with the scores, weights, result and gradients of each lookup in a column."""
+    """Draw a table that compares lookup methods ("exact", "nearest" and "soft").
+
+    Each method has a column with its scores, attention weights, result and gradients.
+    """
     names = [_key_name(index) for index in range(len(table.keys))]
     keys = [f"{name} {format_vector(key)}" for name, key in zip(names, table.keys, strict=True)]
     lines = [(f"q = {format_vector(table.query)}", "bold")]
@@ -66,7 +69,7 @@ def draw_lookup(
 
 
 class _Rows:
-    """Collects the lines of a table with a label, a value, and one column for each lookup."""
+    """Collects the lines of a table. Its columns: a label, a value, and one per lookup method."""
 
     def __init__(self, ascii_only: bool) -> None:
         self.lines: list[tuple[str, str]] = []
@@ -105,7 +108,9 @@ def format_vector(numbers: Sequence[float], digits: int = 4) -> str:
 
 
 def save_lookup(path: Path, table: LookupTable, results: Sequence[LookupResult]) -> None:
-    """Draw the weights of each lookup. Keys of width 2 are also drawn as points in the plane.
+    """Draw the attention weights of each lookup method, for example "nearest" or "soft".
+
+    Keys of width 2 are also drawn as points in the plane.
 
     The suffix of `path` selects the image format.
     """

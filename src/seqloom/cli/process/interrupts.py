@@ -1,4 +1,4 @@
-"""Ctrl-C: a command ends with a message that says what is kept, and with exit code 130."""
+"""Handles Ctrl-C: the command prints what was saved and how to continue. Its exit code is 130."""
 
 import shlex
 import signal
@@ -19,7 +19,7 @@ EXIT_CODE = 128 + signal.SIGINT
 
 
 class CommandInterrupted(Exception):
-    """Ctrl-C ended the command. The message says what is kept and how to continue."""
+    """Ctrl-C ended the command. The message says what was saved and how to continue."""
 
 
 def _default_message() -> str:
@@ -47,10 +47,10 @@ _interrupts = _Interrupts()
 
 
 def set_interruption_message(describe: Callable[[], str]) -> None:
-    """Set the message for Ctrl-C from now on, until the end of the command.
+    """Set the message that is printed if Ctrl-C ends the current command.
 
-    describe: function that returns the message: what is kept, and how to continue. It is called
-              when Ctrl-C has ended the command.
+    describe: function that returns the message, which says what was saved and how to continue. It
+              is called after Ctrl-C.
     """
     _interrupts.describe = describe
 

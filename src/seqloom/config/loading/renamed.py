@@ -124,7 +124,11 @@ def rename_override(
 
 @dataclass(frozen=True)
 class _Replacement:
-    """Applies one rename to the tables of a recipe. Appends to `notes` and `problems`."""
+    """Applies one rename to the tables of a recipe.
+
+    notes:    list to which `apply` adds a message for each name or value that it replaces
+    problems: list to which `apply` adds a message if the old and the new name are both set
+    """
 
     rename: Rename
     notes: list[str]

@@ -207,7 +207,11 @@ class LongTextDataset:
         return LongTextDataset(self.corpus, self.shape, self.newline, self.seed, epoch)
 
     def variants(self) -> Iterator["LongTextDataset"]:
-        """Yield only this dataset, because the epochs differ only in the window positions."""
+        """Yield this dataset.
+
+        The caller checks that no window is too long for a batch. The window length is the same in
+        all epochs, so one dataset is enough.
+        """
         yield self
 
     def release(self) -> None:

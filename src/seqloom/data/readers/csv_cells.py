@@ -14,7 +14,10 @@ Numbers = NDArray[np.float64]
 
 
 def read_cells(path: Path, columns: Sequence[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Read columns of a CSV file as text. Return `columns` and the rows: (line number, cells)."""
+    """Read some columns of a CSV file as text.
+
+    Return the names of these columns and, for each row, its line number and its cells.
+    """
     reader = csv.reader(read_lines(path))
     names = [name.strip() for name in next(reader, [])]
     if missing := [name for name in columns if name not in names]:

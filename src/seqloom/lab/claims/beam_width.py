@@ -1,6 +1,7 @@
-"""Tests the claim: a wider beam finds more probable and better outputs than greedy search.
+"""Tests two claims about beam search.
 
-A beam of width 2 already brings most of the gain.
+- Beam search finds more probable and better outputs than greedy search.
+- A beam of width 2 already brings most of the gain.
 """
 
 from seqloom.config.schema.decoding import BeamConfig

@@ -133,9 +133,9 @@ def measure(trial: Trial[ParallelSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def growth(name: str) -> list[float]:
-        """Return by which factor a measured value grows from the shortest to the longest length.
+        """Return, for each seed, how a measured value grows with the sequence length.
 
-        The list has one factor per seed.
+        The result is the value at the longest length, divided by that at the shortest length.
         """
         ends = (results.over_seeds(condition, name) for condition in (LONGEST, SHORTEST))
         return [long / short for long, short in zip(*ends, strict=True)]

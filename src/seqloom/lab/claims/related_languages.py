@@ -75,11 +75,11 @@ class RelatedLanguagesSettings:
 
 
 def training_directions(condition: str) -> list[Direction]:
-    """Return the translation directions to train on.
+    """Return the translation directions to train on in a condition of the experiment.
 
-    The zero-shot conditions test German to French. With two pivots, training uses all directions
-    except those between German and French. With one pivot, it uses only the directions from and to
-    English.
+    The zero-shot conditions test German to French, which training leaves out. Only other languages,
+    the pivots, connect the two. With two pivots, training uses all directions except those between
+    German and French. With one pivot, it uses only the directions from and to English.
     """
     if condition in SMALL_PAIR_CONDITIONS:
         return SMALL_PAIR_CONDITIONS[condition]
@@ -142,8 +142,8 @@ def write_corpora(trial: Trial[RelatedLanguagesSettings]) -> None:
 def measure(trial: Trial[RelatedLanguagesSettings]) -> Numbers:
     """Measure accuracy on unseen sentences.
 
-    Conditions about the pair with little data test this pair (`SMALL_PAIR`). The other conditions
-    test the direction of zero-shot translation (`TESTED`).
+    If the condition is about the pair with little data, the sentences are of this pair
+    (`SMALL_PAIR`). Otherwise they are of the direction of zero-shot translation (`TESTED`).
     """
     write_corpora(trial)
     run = train_once(trial, configure(trial))

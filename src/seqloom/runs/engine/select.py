@@ -68,7 +68,7 @@ class EngineChoice:
 
     @property
     def note(self) -> str:
-        """One line for the user: the name of the engine and the remark on the choice."""
+        """One line for the user: the name of the engine, and `reason` if it is not empty."""
         name = ENGINE_TITLES[self.name]
         if not self.reason:
             return f"Engine: {name}."
@@ -99,12 +99,12 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request.
 
-        Raises a ConfigError if the settings name an engine that cannot serve the request. If this
-        engine is 'compiled' and `compile_now` is False, plain torch is returned instead.
+        Raises a ConfigError if the settings select an engine that cannot serve the request.
 
-        compile_now: affects only the engine 'compiled'. If True, the search is compiled on first
-                     use. If False, nothing is compiled, so that no request waits for compilation.
-                     Plain torch is then returned for a search that is not compiled yet.
+        compile_now: used only if the settings select the engine 'compiled'. If True, the search is
+                     compiled on first use. If False, nothing is compiled, so that no request waits
+                     for compilation. Plain torch is then returned if the search is not compiled
+                     already, and no error is raised.
         """
         if settings.kind == "torch":
             return TORCH
@@ -129,8 +129,8 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request with this number of model inputs.
 
-        Compiled torch decodes only single inputs. If the settings name it and the number is not 1,
-        the result is plain torch, and nothing is compiled.
+        The engine 'compiled' decodes one input at a time. If the settings select this engine, but
+        `count` is not 1, plain torch is returned.
         """
         if settings.kind == "compiled" and count != 1:
             self.check_compiled(decoding, options)
@@ -154,8 +154,8 @@ class Engines:
 
         The message of the error lists the reasons.
 
-        automatic: True if the engine is set to "auto". In this case CTranslate2 is not used on a
-                   machine with a GPU.
+        automatic: True if the engine is set to "auto". In this case the error is also raised if
+                   the machine has a GPU.
         """
         task = self.task
         reasons = unsupported_model(self.origin.model)
@@ -172,11 +172,11 @@ class Engines:
     def _choose_compiled(
         self, decoding: DecodingConfig, options: PredictionOptions, compile_now: bool
     ) -> EngineChoice:
-        """Return the engine for a request if the settings name the engine 'compiled'.
+        """Return the engine for a request if the settings select the engine 'compiled'.
 
-        compile_now: if True, a search that is not compiled yet is compiled now. A ConfigError is
-                     raised if this is not possible. If False, nothing is compiled: plain torch is
-                     returned for a search that is not compiled yet or cannot be compiled.
+        compile_now: if True, the search is compiled if necessary, and a ConfigError is raised if
+                     this is not possible. If False, nothing is compiled. Plain torch is then
+                     returned if the search is not compiled already.
         """
         if compile_now:
             self.check_compiled(decoding, options)

@@ -37,12 +37,12 @@ Pointers = tuple[bytes | None, ...]
 
 
 def weights_store(folder: Path) -> CheckpointStore:
-    """Return the store of the best weights of a run."""
+    """Return the `CheckpointStore` that reads and writes the best weights of a run."""
     return CheckpointStore(folder / "weights", folder / "best")
 
 
 def checkpoint_store(folder: Path) -> CheckpointStore:
-    """Return the store of the checkpoints of a run."""
+    """Return the `CheckpointStore` that reads and writes the checkpoints of a run."""
     return CheckpointStore(folder / "checkpoints", folder / "latest")
 
 
@@ -76,9 +76,9 @@ def run_damage(folder: Path) -> list[str]:
 
 
 def _event_log_damage(folder: Path) -> list[str]:
-    """Compare the event log with the digest that the current checkpoint stores.
+    """Check the part of the event log that was written before the current checkpoint.
 
-    Returns the damage found.
+    The checkpoint stores the digest of this part. Returns the damage found.
     """
     try:
         checkpoint = checkpoint_store(folder).current_path()
@@ -112,7 +112,7 @@ class _BackgroundCheck:
     """A check of a run folder in a background thread.
 
     pointers: the contents of the files `best` and `latest` before the check
-    problems: the result of `run_damage`. None if the check raised an error.
+    problems: messages about the damage found. None if the check raised an error.
     """
 
     folder: Path

@@ -1,9 +1,9 @@
 """Makes outputs contain the phrases that a glossary requires.
 
-The model first generates an output y without any constraint. If y lacks a phrase, the phrase replaces
-the word y_t that attends most to the source phrase. The search runs again, with y_1 ... y_{t-1} and
-the phrase as its forced prefix. This repeats until the output contains every phrase as often as
-required. A phrase that occurs too often is excluded after its last required occurrence.
+The model first generates an output y without any constraint. If y lacks a phrase, the phrase
+replaces the word y_t that attends most to the source phrase. The search runs again, with y_1 ...
+y_{t-1} and the phrase as its forced prefix. This repeats until the output contains every phrase as
+often as required. A phrase that occurs too often is excluded after its last required occurrence.
 
 A model without attention does not show which word to replace. In this case the phrase is tried in
 front of each word of y. Greedy search completes each of these outputs, and the most probable one
@@ -57,7 +57,7 @@ def required_phrases(
     If the tokenizer can encode a phrase, the phrase is returned as the tokenizer decodes it, for
     example in lower case.
 
-    tag: the tag that the model reads in front of the text; or ""
+    tag: the tag that the model reads in front of the text; "" if there is none
     """
     tag_words = len(tag.split()) if task.tag_side == "source" else 0
     tokenizer = task.target_tokenizer
@@ -93,7 +93,7 @@ def required_counts(one: ModelInput) -> Counter[str]:
 class PhraseForcer:
     """Searches again for outputs that lack a required phrase or contain it too often.
 
-    search:   repeats the search of the request for changed inputs
+    search:   runs the search of the request again, for changed inputs
     attend:   returns the attention weights of an output
     complete: completes the prefix of each input with greedy search
     """
@@ -113,10 +113,10 @@ class PhraseForcer:
         hypotheses: Sequence[list[Hypothesis]],
         limits: Sequence[int],
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each input, with its required phrases.
+        """For each input, return hypotheses that contain its required phrases.
 
-        If a phrase cannot be forced, returns the last attempt. The caller checks whether the texts
-        contain all phrases.
+        If repeated searches do not produce a phrase, the result of the last search is returned. The
+        caller must therefore check whether the texts contain all phrases.
 
         hypotheses: results of the search without constraints
         limits:     maximum number of output tokens of each input, END included
@@ -139,10 +139,12 @@ class PhraseForcer:
     def _constrain(
         self, one: ModelInput, found: Sequence[Hypothesis], limit: int
     ) -> ModelInput | None:
-        """Return the input with a longer prefix or more excluded tokens, to correct the output.
+        """Return a changed input, with which the next search corrects a wrong hypothesis.
 
-        Only the first wrong hypothesis is corrected, at its earliest wrong position. Returns None
-        if no hypothesis can be corrected.
+        A hypothesis is wrong if it lacks a required phrase or contains it too often. The changed
+        input has a longer prefix or excludes more tokens. It corrects the first wrong hypothesis
+        at its earliest wrong position. Returns None if there is nothing to correct, or if no
+        correction is possible.
         """
         for hypothesis in found:
             corrections = [
@@ -184,10 +186,10 @@ class PhraseForcer:
     def _missing(
         self, one: ModelInput, tokens: tuple[int, ...], limit: int
     ) -> list[tuple[int, ModelInput]]:
-        """Return (position, new input) for each phrase that the output lacks.
+        """Return a correction for each phrase that the output lacks.
 
-        The new input makes the output contain the phrase at this position, where it fits best.
-        Phrases that no input can add are left out.
+        A correction is a pair: the position in the output where the phrase fits best, and a new
+        input that forces the phrase there. Phrases that fit nowhere are left out.
         """
         required = required_counts(one)
         missing = required - count_phrases(self._decode(one, tokens), required)
@@ -220,10 +222,10 @@ class PhraseForcer:
     ) -> list[float]:
         """Return a number for each position where a phrase can be inserted. Larger is better.
 
-        With attention (T, S), the number is the attention weight of the source phrase for the word
-        at this position. Without attention, it is the log-probability of the completed output.
+        With attention (T, S), the number is the attention of the word at this position to the
+        source phrase. Without attention, it is the log-probability of the completed output.
 
-        candidates: pairs of a position and the input with the phrase at this position
+        candidates: pairs of a position and an input that forces the phrase at this position
         """
         if attention is None:
             completions = self.complete([candidate for _, candidate in candidates])
@@ -242,11 +244,13 @@ class PhraseForcer:
         return [max(weights[at : end_of[at]], default=0.0) for at, _ in candidates]
 
     def _excluded_after(self, one: ModelInput, phrase: str) -> ExcludedTokens:
-        """Return the tokens that must not follow when the forced prefix ends with a phrase.
+        """Return what the search must not generate after a forced prefix that ends with `phrase`.
 
-        - the sequences that the input excludes already
-        - longer required phrases that start with this phrase
-        - directly after the prefix: tokens that continue the last word of the phrase
+        This includes:
+
+        - the token sequences that the input excludes already
+        - longer required phrases that start with `phrase`
+        - as the next token: tokens that continue the last word of `phrase`
         """
         sequences = () if one.excluded is None else one.excluded.sequences
         longer = [
@@ -258,7 +262,10 @@ class PhraseForcer:
         return ExcludedTokens(tuple(dict.fromkeys((*sequences, *longer))), continuing)
 
     def _word_starts(self, one: ModelInput, tokens: Sequence[int]) -> list[int]:
-        """Return the token positions where a word starts, followed by the number of tokens."""
+        """Return the position of each token that starts a word.
+
+        The last entry is the number of tokens, because a new word can also follow the last token.
+        """
         hidden = one.hidden_prefix
         words = self.tokenizer.word_of(tokens[hidden:])
         starts = [
@@ -269,13 +276,16 @@ class PhraseForcer:
         return [*starts, len(tokens)]
 
     def _extended(self, one: ModelInput, tokens: tuple[int, ...], phrase: str) -> tuple[int, ...]:
-        """Return the tokens, followed by a phrase that starts a new word."""
+        """Return `tokens` and the tokens of a phrase, with a space between the two if needed."""
         is_start = len(tokens) <= one.hidden_prefix
         separator = () if is_start else self._separator(phrase)
         return (*tokens, *separator, *self.tokenizer.encode(phrase))
 
     def _separator(self, phrase: str) -> tuple[int, ...]:
-        """Return the tokens of the space before a phrase. Most tokenizers have no such token."""
+        """Return the tokens that encode the space before a phrase.
+
+        The result is empty for most tokenizers, which have no token for a space.
+        """
         tokens = self.tokenizer.encode(phrase)
         twice = self.tokenizer.encode(f"{phrase} {phrase}")
         return tuple(twice[len(tokens) : len(twice) - len(tokens)])

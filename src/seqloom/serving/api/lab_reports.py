@@ -67,8 +67,9 @@ def _run_folders(service: Service) -> list[Path]:
 def find_reports(run_folders: Sequence[Path]) -> dict[str, LabReport]:
     """Return a dictionary from the name of a claim to its report, sorted by name.
 
-    Reports in the lab folders next to the run folders replace the published reports. If such a
-    folder has several reports of a claim, the one of the largest experiment is returned.
+    A report in a lab folder next to a run folder replaces the published report, which is part of
+    seqloom. If a lab folder has several reports of a claim, the one of the largest experiment is
+    returned.
     """
     reports: dict[str, LabReport] = {}
     for path in _report_paths(run_folders):

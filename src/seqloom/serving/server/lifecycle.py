@@ -45,10 +45,10 @@ class Address:
 
 
 def find_free_address(host: str, port: int) -> Address:
-    """Return the address to listen on. Raises StorageError if it is not free.
+    """Return the address to listen on.
 
-    This check is needed, because the HTTP server lets several processes share a port. So it would
-    not report that another process uses the port.
+    Raises StorageError if the server cannot listen there, for example because another process uses
+    the port. The HTTP server would not report this, because it lets processes share a port.
 
     port: 0 selects any free port
     """

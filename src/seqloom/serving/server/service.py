@@ -17,7 +17,13 @@ from seqloom.serving.server.translated_files import TranslatedFiles
 
 @dataclass(frozen=True)
 class Service:
-    """The loaded runs, the request limits, admission control, the API keys and translated files."""
+    """What all request handlers share: runs, limits, API keys and translated files.
+
+    catalogue: the loaded runs
+    limits:    limits of requests, such as the maximum size
+    admission: limits how many requests run and wait at the same time
+    keys:      the accepted API keys; if there are none, requests need no key
+    """
 
     catalogue: Catalogue
     limits: Limits

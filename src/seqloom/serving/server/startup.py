@@ -33,7 +33,10 @@ class StartupApp:
         self.model_routes: dict[str, Any] = {}
 
     def set_app(self, app: ASGIApp, model_routes: Mapping[str, Any]) -> None:
-        """Start forwarding requests to `app`. Must be called from the event loop."""
+        """Start forwarding requests to `app`. Must be called from the event loop.
+
+        model_routes: the routes that run a model, by path
+        """
         self.model_routes.update(model_routes)
         self._app = app
         self._ready.set()

@@ -12,7 +12,7 @@ from seqloom.serving.api.errors import busy_error
 class TranslatedFile:
     """A translated file.
 
-    expires: time of `TranslatedFiles.clock` at which the file becomes unavailable
+    expires: time at which the file becomes unavailable, in seconds of a monotonic clock
     """
 
     name: str
@@ -22,10 +22,10 @@ class TranslatedFile:
 
 @dataclass(frozen=True)
 class TranslatedFiles:
-    """Translated files by their tokens. A token is random and valid for one download.
+    """Stores translated files. Each has a random token, with which it can be downloaded once.
 
     maximum: maximum number of files
-    seconds: time for which a file is available
+    seconds: time in seconds for which a file is available
     clock:   returns the time in seconds
     """
 
@@ -35,7 +35,10 @@ class TranslatedFiles:
     _files: dict[str, TranslatedFile] = field(default_factory=dict)
 
     def add(self, name: str, content: bytes) -> str:
-        """Store a file and return its token. Raises a 503 error if there are too many files."""
+        """Store a file and return the token for its download.
+
+        Raises a 503 error if there are too many files.
+        """
         now = self.clock()
         for token in [token for token, file in self._files.items() if file.expires <= now]:
             del self._files[token]

@@ -28,8 +28,8 @@ BYTE_ORDER_MARK = "\ufeff"
 class Document:
     """A document, divided into texts to translate and everything else.
 
-    newline: "\\r\\n" if all lines of the document end with it, otherwise "\\n". `fill` writes it
-             for each "\\n" in `parts`.
+    parts:   all parts of the document in order. A "\\n" in them stands for `newline`.
+    newline: line ending of the document: "\\r\\n" if all its lines end with this, otherwise "\\n"
     """
 
     parts: tuple[Part, ...]
@@ -57,7 +57,7 @@ def document_format(name: str, chosen: str | None = None) -> DocumentFormat:
         return SUFFIXES[PurePath(name).suffix.lower()]
     problem = f"unknown format '{chosen}'" if chosen else "the format is not known from the name"
     raise ConfigError(
-        f"{name}: {problem}; choose one with --format: {', '.join(get_args(DocumentFormat))}"
+        f"{name}: {problem}; choose a format with --format: {', '.join(get_args(DocumentFormat))}"
     )
 
 

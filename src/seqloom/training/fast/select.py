@@ -31,7 +31,10 @@ take a quarter of a second."""
 
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
-    """Choose the batch layout of a new run. A resumed run keeps the layout it was started with."""
+    """Return the batch layout of a new run: "padded", "bucketed", "packed" or "windows".
+
+    The layout determines how examples are arranged in batches. A resumed run keeps its layout.
+    """
     if config.data.is_long_text:
         return "windows"
     if config.training.batching != "auto":

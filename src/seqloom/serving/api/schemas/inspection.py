@@ -44,7 +44,7 @@ class InspectionRequest(RunRequest):
 
 
 class AttentionRequest(InspectionRequest):
-    """An output whose attention weights are returned."""
+    """A request for the attention weights of an output."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Das gefällt mir."}]})
 
@@ -68,7 +68,7 @@ class AttentionResponse(TextResponse):
 
 
 class TracedSearchRequest(InspectionRequest):
-    """A search that is returned step by step."""
+    """A request for a search with all its steps."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Das gefällt mir.", "beam": 3}]}
@@ -83,7 +83,7 @@ class TracedSearchRequest(InspectionRequest):
 
 
 class TracedSearchResponse(TextResponse):
-    """A search with all candidates of each step."""
+    """The results of a search, and all candidates of each step."""
 
     run: RunName
     outputs: list[Output] = Field(description="Results of the search, best first.")
@@ -122,7 +122,7 @@ class TokenChoice(BaseModel):
 
 
 class AlternativesRequest(InspectionRequest):
-    """An output whose likeliest tokens per step are returned."""
+    """A request for the likeliest tokens at each step of an output."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Das gefällt mir.", "count": 5}]}
@@ -146,7 +146,7 @@ class AlternativesResponse(BaseModel):
 
 
 class ContinueRequest(InspectionRequest):
-    """First tokens of an output that the search continues."""
+    """A request for an output that starts with given tokens."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Das gefällt mir.", "begin": [5]}]}
@@ -158,14 +158,14 @@ class ContinueRequest(InspectionRequest):
 
 
 class ContinueResponse(BaseModel):
-    """An output with given first tokens."""
+    """The best output that starts with the given tokens."""
 
     run: RunName
     output: Output = Field(description="The best output that starts with the given tokens.")
 
 
 class InsteadRequest(InspectionRequest):
-    """A token of the best output and its replacement."""
+    """A request to replace one token of the best output."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Das gefällt mir.", "step": 1, "piece": "He"}]}
@@ -186,7 +186,7 @@ class InsteadResponse(BaseModel):
 
 
 class ExplainRequest(InspectionRequest):
-    """A decoder step to explain."""
+    """A request to explain one decoder step."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Das gefällt mir.", "step": 1}]}
@@ -218,7 +218,7 @@ def _to_lists(rows: Rows) -> list[list[float]]:
 
 
 class ExampleRequest(StrictRequest):
-    """Self-attention on small matrices. The default numbers are those of the lecture."""
+    """A request for a worked example of self-attention on small matrices."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -257,7 +257,7 @@ class ExampleRequest(StrictRequest):
 
 
 class ExplainResponse(TextResponse):
-    """All values of a decoder step."""
+    """All intermediate values of a decoder step."""
 
     run: str | None = Field(description="Name of the run; null for the worked example.")
     explanation: dict[str, Any] = Field(
