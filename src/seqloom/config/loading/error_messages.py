@@ -94,7 +94,7 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def suggest_key(key: str) -> str:
-    """Return the message about an unknown key that is probably a misspelt `key`."""
+    """Return the message about an unknown key. The message suggests `key` instead."""
     return f"{NO_SUCH_SETTING}; did you mean '{key}'?"
 
 
@@ -241,7 +241,7 @@ def _missing(path: KeyPath, spec: FieldSpec | None) -> str:
 
 
 def must_be(choices: Sequence[str]) -> str:
-    """Return the start of the message about a value that is not one of `choices`."""
+    """Return "must be 'a' or 'b'" for the choices a and b. Error messages contain this text."""
     return "must be " + " or ".join(f"'{choice}'" for choice in choices)
 
 

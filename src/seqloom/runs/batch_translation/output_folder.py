@@ -96,10 +96,10 @@ class OutputFolder:
             )
 
     def _clear(self, files: Sequence[InputFile]) -> None:
-        """Remove the stored request, all blocks, and the outputs of these files.
+        """Remove the results of an earlier command from the output folder.
 
-        The request is removed first. So an interruption cannot leave a request without the files
-        that belong to it.
+        These are the file with the command's request, all blocks, and the outputs of `files`. The
+        request is removed first. So an interruption cannot leave a request without its blocks.
         """
         with storage_errors(self.path):
             (self.path / RECORD).unlink(missing_ok=True)
