@@ -53,7 +53,7 @@ def error_propagation(
 
     Computes the log-probability of each reference token three times: after the tokens before it in
     the reference, after the same tokens with one of them replaced by a wrong token, and after the
-    output of the model. Prints the mean of each by the distance from the first wrong token.
+    output of the model. Prints the three means by the distance from the first wrong token.
     """
     from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
     from seqloom.cli.inputs import read_examples

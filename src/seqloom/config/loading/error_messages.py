@@ -140,7 +140,12 @@ def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
 def validation_problems(
     error: ValidationError, tables: dict[str, Any], unknown: Sequence[UnknownKey]
 ) -> list[str]:
-    """Return one line for each problem that pydantic found in these tables."""
+    """Return one line for each problem that pydantic found in a recipe.
+
+    tables:  the content of the recipe
+    unknown: the unknown keys of the recipe. If one of them is a misspelt required key, the required
+             key is not reported as missing
+    """
     typos = {(*key.path[:-1], _meant_key(str(key.path[-1]), key.valid) or "") for key in unknown}
     problems = []
     for detail in error.errors(include_url=False):

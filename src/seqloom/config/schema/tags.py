@@ -78,8 +78,8 @@ def corpus_tag(corpus: CorpusOrHoldOutConfig) -> str | None:
 def training_tags(data: DataConfig) -> tuple[str, ...]:
     """Return the tags of the training corpora, each once. The model learns no other tags.
 
-    For fine-tuning, the training tags of the original model are included: the fine-tuned model knows
-    them, too.
+    For fine-tuning, the training tags of the original model are included. The fine-tuned model
+    knows them, too.
     """
     corpora = expand_corpora(data.train)
     if data.parent is not None:

@@ -262,8 +262,9 @@ def _read_parts(
 
 
 def no_imported_data(table: str) -> DataError:
-    """Return the error to raise if the training data of an imported model is needed. seqloom does
-    not know this data.
+    """Return the error to raise if a command needs the training data of an imported model.
+
+    seqloom does not have this data.
 
     table: the table of the recipe that should describe the data, such as "data.train"
     """
@@ -468,7 +469,7 @@ def _corpus_name(corpus: CorpusOrHoldOutConfig) -> str:
 def _untagged(example: Example) -> str:
     """Return the text whose hash decides the split: the source or, if it is empty, the target.
 
-    The tag is removed, so that all translations of a sentence are in the same split.
+    A tag such as <2de> is removed, so that all translations of a sentence are in the same split.
     """
     return example.source.removeprefix(f"{example.tag} ") or example.target
 
@@ -513,7 +514,7 @@ def empty_corpus_error(
 
 
 def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
-    """Map each group to the indices of its examples.
+    """Map each group, such as a language pair, to the indices of its examples.
 
     The groups are in the order in which they first appear. The indices of a group are ascending.
     """

@@ -77,7 +77,10 @@ class OutputFolder:
             temporary.write_text(json.dumps(request, indent=1, ensure_ascii=False), "utf-8")
 
     def read_request(self) -> TranslationRequest | None:
-        """Return the stored request, or None if there is none."""
+        """Return the request (run, input files, options) of the command that created the folder.
+
+        Return None if the folder contains no request.
+        """
         try:
             return cast(TranslationRequest, json.loads((self.path / RECORD).read_bytes()))
         except FileNotFoundError:

@@ -37,10 +37,10 @@ class PreparedSegment:
     start:        index in `PreparedText.text` of the first source character that the model reads
     written_tag:  the tag at the start of `source`, with the white space after it; or ""
     tag:          the tag that the model reads, with the white space after it; or ""
-    hidden_words: number of source words that the model reads, but that are not in `source`: the
-                  words of an added tag
-    unread:       number of characters at the start of `source` that are not source words for the
-                  model: those of a tag that becomes a target token
+    hidden_words: number of words of an added tag. The model reads them, but `source` does not
+                  contain them.
+    unread:       number of characters of a tag at the start of `source` that the model reads as a
+                  target token; 0 if there is no such tag
     protected:    `source` without the tag, divided at its protected spans
     input:        the input of the model; None if there is nothing to translate
     unknown:      characters or words that the vocabulary does not contain
@@ -229,7 +229,7 @@ class Preparation:
 
 
 def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
-    """Divide a text into leading white space, tags, and the rest.
+    """Divide a text into leading white space, language tags such as <2de>, and the rest.
 
     The tags are those at the start of the text, with the white space after each of them.
     """

@@ -116,7 +116,7 @@ def openai_error_body(
 
 
 class ApiError(Exception):
-    """An HTTP error response. Middleware and routes may raise it anywhere."""
+    """Exception that becomes an HTTP error response. Middleware and routes raise it."""
 
     def __init__(
         self,
