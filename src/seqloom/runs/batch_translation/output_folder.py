@@ -36,7 +36,7 @@ class OutputFolder:
     def prepare(
         self, files: Sequence[InputFile], request: TranslationRequest, *, overwrite: bool
     ) -> None:
-        """Create the folder and store the request.
+        """Create the folder and store the request: run, input files, options and engine.
 
         If the folder already contains a request, check that it equals `request`. The translation
         is then continued.
@@ -134,8 +134,8 @@ class OutputFolder:
     def join(self, file: InputFile, count: int, request: TranslationRequest) -> bool:
         """Join the blocks of a file if all `count` blocks are finished.
 
-        Returns True if the output is complete. Raises a StorageError if the input file or the
-        stored request has changed since the translation started.
+        Returns True if the output is complete. Raises a StorageError if the input file has changed
+        since the translation started, or if the folder now belongs to a command with other options.
         """
         output = self.output_path(file)
         if output.exists():

@@ -72,9 +72,9 @@ def _look_up(record: dict[str, Any], key: str, setting: str) -> Any:
 def _source(record: dict[str, Any], config: RecordsConfig, table: str) -> Any:
     """Return the source of a record.
 
-    The setting `source` names the key to read. If this key is missing or its value is null, the
-    setting `source_fallback` names the key. If the setting `source_joiner` is given, a list of
-    strings is joined with it.
+    The setting `source` names the key to read. If this key is missing or its value is null, the key
+    in the setting `source_fallback` is read instead. The setting `source_joiner` is the separator
+    for joining a list of strings. Either setting may be None.
     """
     fallback = config.source_fallback
     if fallback is not None and _is_missing(record, config.source):
