@@ -74,7 +74,7 @@ def _source(record: dict[str, Any], config: RecordsConfig, table: str) -> Any:
 
     The setting `source` names the key to read. If this key is missing or its value is null, the key
     in the setting `source_fallback` is read instead. The setting `source_joiner` is the separator
-    for joining a list of strings. Either setting may be None.
+    for joining a list of strings. The last two settings are optional.
     """
     fallback = config.source_fallback
     if fallback is not None and _is_missing(record, config.source):
