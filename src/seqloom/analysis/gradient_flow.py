@@ -128,9 +128,9 @@ def _leaf(tensor: Tensor) -> Tensor:
 
 @contextmanager
 def _capture_inputs(part: nn.Module | None) -> Iterator[list[Tensor]]:
-    """Replace the embedded inputs of an encoder or decoder by leaves of the autograd graph.
+    """Context manager that makes the embedded inputs of an encoder or decoder autograd leaves.
 
-    Yields the list to which the leaves are appended.
+    Yields a list. The forward pass inside the context appends the leaves to this list.
     """
     captured: list[Tensor] = []
 

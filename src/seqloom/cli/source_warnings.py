@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class SourceWarnings:
-    """Collects the warnings of all outputs, and prints a summary of them at the end."""
+    """Collects warnings about all inputs and outputs, such as characters that the vocabulary does
+    not contain. Prints a summary of them at the end."""
 
     def __init__(self, run: Run, first_line: int = 0) -> None:
         """

@@ -74,7 +74,7 @@ class ForeignModel:
 
 
 def write_run(foreign: ForeignModel, folder: Path) -> None:
-    """Write a run folder. The folder appears only when it is complete."""
+    """Write the model as a run folder. The folder appears only when it is complete."""
     check_unused(folder)
     config, task, model = foreign.build()
     staging = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}-{os.getpid()}-import")

@@ -19,7 +19,7 @@ def model_card(run: Run, library: str, usage: str, verified: str, license_: str 
 
     library:  name of the library that loads the model
     usage:    a program that translates a sentence
-    verified: result of the comparison with the run
+    verified: how the outputs of the exported model were compared with those of the run
     license_: identifier of the licence, such as "apache-2.0"
     """
     header = ["---", f"library_name: {library}", "pipeline_tag: translation"]
@@ -74,7 +74,7 @@ def _data_lines(config: RunConfig) -> Iterator[str]:
 def _score_sections(folder: Path) -> Iterator[str]:
     """Yield a table of scores for each evaluation report in the run folder.
 
-    Without reports, yield a sentence that says so.
+    If there are no reports, yield a sentence about how to compute scores.
     """
     reports = sorted((folder / EVALUATION).glob("[!.]*/report.json"))
     for path in reports:

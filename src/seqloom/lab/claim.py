@@ -91,7 +91,8 @@ class Claim(Generic[SettingsT]):
     confirms:   outcome that confirms the claim
     refutes:    outcome that refutes the claim
     conditions: names of the conditions to compare. Each is measured with every seed.
-    sizes:      settings for each size. They are part of the cache key of a measurement.
+    sizes:      settings for each size of the experiment ("tiny", "small", "full"). They are part of
+                the cache key of a measurement.
     measure:    measures one condition with one seed
     judge:      derives the verdict from all measurements
     plot:       derives the charts from all measurements

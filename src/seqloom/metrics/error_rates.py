@@ -49,7 +49,7 @@ def token_accuracy(hypotheses: Sequence[str], references: References) -> Score:
 
 
 def _count_correct(output: Sequence[str], reference: Sequence[str]) -> tuple[int, int]:
-    """Return the number of correct tokens, and the length of the longer sequence."""
+    """Return the number of positions with equal tokens, and the length of the longer sequence."""
     correct = sum(token == target for token, target in zip(output, reference, strict=False))
     return correct, max(len(output), len(reference))
 

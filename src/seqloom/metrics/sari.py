@@ -29,7 +29,7 @@ class _OperationCounts:
         self.references += references.total()
 
     def f1(self) -> float:
-        """2 · both / (system + references), the harmonic mean of precision and recall"""
+        """F1 of the operation: the harmonic mean of precision and recall, from 0 to 1."""
         total = self.system + self.references
         return 2 * self.both / total if total else 0.0
 

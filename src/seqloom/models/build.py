@@ -363,7 +363,10 @@ def _build_transformer_decoder(
 
 
 def _replaced_start(part: TransformerDecoderConfig) -> ReplacedToken | None:
-    """Return which vector replaces the embedding of START; None if START has its own embedding."""
+    """Return which token's embedding START uses, or that START is a vector of zeros.
+
+    Return None if START has its own embedding.
+    """
     match part.start:
         case "learned":
             return None

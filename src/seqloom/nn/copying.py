@@ -85,7 +85,6 @@ class Copying(nn.Module):
         """Compute the keys of the attention that selects the position to copy.
 
         states: (B, S, D) encoder states
-
         tokens: (B, S)    source token ids
         mask:   (B, 1, S) or (B, T, S), True where a position may be copied
         """

@@ -11,7 +11,7 @@ from torch import Tensor
 class KeysValues:
     """The projected keys and values of an attention layer.
 
-    keys:   (B, H, S, ·) the result of `AttentionScore.prepare`
+    keys:   (B, H, S, ·) prepared for the attention score, which determines their width
     values: (B, H, S, Dv)
     """
 
@@ -33,8 +33,8 @@ class Cache(Protocol):
 
     @property
     def mask(self) -> Tensor | None:
-        """Mask (1, capacity) of the result of `append`: True for each visible position. None: all
-        positions in the result are visible."""
+        """Mask (1, capacity) for attention over the result of `append`: True for filled positions.
+        None if all positions of the result are filled."""
         ...
 
     def append(self, new: KeysValues) -> KeysValues:

@@ -44,8 +44,8 @@ def train_tokenizer(
     tags:          strings that are always encoded as a single token
     lowercase:     True to lowercase the training text, and later every text that is encoded
     normalization: Unicode normalisation of the training text and of every text that is encoded
-    byte_fallback: True to encode characters that are not in the vocabulary as bytes. Has no effect
-                   on other tokenizers than subwords
+    byte_fallback: True to encode characters that are not in the vocabulary as bytes. Only subword
+                   tokenizers use this argument
     """
     preprocessing = Preprocessing(Tags(tags, normalization), lowercase)
     text = _non_blank_lines(lines)

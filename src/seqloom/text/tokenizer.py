@@ -20,7 +20,7 @@ class Tokenizer(Protocol):
 
     @property
     def unknown_unit(self) -> Literal["character", "word"]:
-        """Whether `unknown` returns characters or words."""
+        """What the method `unknown` returns: "character" or "word"."""
         ...
 
     @property

@@ -119,7 +119,10 @@ def train_step(
 def _loss_share(
     compute_loss: LossFunction, batch: Batch, wait_for_targets: Callable[[], int]
 ) -> Tensor:
-    """Return the loss of a batch, divided by the number of targets in the whole step."""
+    """Return the loss of a batch, divided by the number of targets in all batches of the step.
+
+    wait_for_targets: returns the number of targets when all ranks have counted theirs
+    """
     # The number of targets on all ranks is needed only after the forward pass.
     return compute_loss(batch) / wait_for_targets()
 

@@ -53,7 +53,7 @@ def error_propagation(
 
     Computes the log-probability of each reference token three times: after the tokens before it in
     the reference, after the same tokens with one of them replaced by a wrong token, and after the
-    output of the model. Prints the mean of each by the distance from the first wrong token.
+    output of the model. Prints the three means by the distance from the first wrong token.
     """
     from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
     from seqloom.cli.inputs import read_examples
@@ -90,10 +90,11 @@ def error_propagation(
 
 
 def _make_plot(result: ErrorPropagation) -> LinePlot:
-    """Return a plot with one curve for each of the three kinds of prefix.
+    """Return a plot of log-probabilities by the distance from the first wrong token.
 
-    Before the first error, the three prefixes are equal. So only the curve "after the reference
-    prefix" contains the positions before the error.
+    The three curves differ in the prefix of each token: the reference, the reference with one wrong
+    token, and the output of the model. Before the wrong token the prefixes are equal, so only the
+    first curve contains these positions.
     """
     from seqloom.viz.line_plot import Curve, LinePlot
 

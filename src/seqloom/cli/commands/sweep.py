@@ -95,7 +95,7 @@ def sweep(
 
 
 def _check_settings(recipe: str, planned: Sequence[SweepTrial]) -> None:
-    """Resolve the recipe with the settings of each trial, so that errors come before training."""
+    """Load the recipe with the settings of each trial, to find errors before training starts."""
     for trial in planned:
         resolve_recipe(recipe, trial.settings)
 

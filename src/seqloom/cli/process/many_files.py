@@ -70,7 +70,10 @@ class ManyFiles:
     ray: str | None
 
     def check(self, formatter: TranslationFormatter) -> tuple[list[InputFile], Shard]:
-        """Return the input files and the shard. Raise an error if the options are not valid."""
+        """Check the options. Return the input files, and the shard of them that --shard selects.
+
+        Raise an error if the options are not valid.
+        """
         from seqloom.runs.batch_translation.input_files import find_input_files
 
         if self.output.is_file():
@@ -204,7 +207,7 @@ def _execute(
     """Translate with this process, with worker processes, or with a Ray cluster.
 
     The input files are divided into blocks of lines. Returns an iterable over reports, one for each
-    finished block. With Ray, it also contains a `FileEnd` at the end of each file.
+    finished block. With Ray, it also contains a `FileEnd` object that marks the end of each file.
     """
     if many.ray is not None:
         from seqloom.runs.batch_translation.ray_cluster import translate_with_ray

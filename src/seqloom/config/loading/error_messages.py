@@ -94,7 +94,7 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def suggest_key(key: str) -> str:
-    """Return the message about an unknown key that is probably a misspelt `key`."""
+    """Return the message about an unknown key. The message suggests `key` instead."""
     return f"{NO_SUCH_SETTING}; did you mean '{key}'?"
 
 
@@ -140,7 +140,12 @@ def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
 def validation_problems(
     error: ValidationError, tables: dict[str, Any], unknown: Sequence[UnknownKey]
 ) -> list[str]:
-    """Return one line for each problem that pydantic found in these tables."""
+    """Return one line for each problem that pydantic found in a recipe.
+
+    tables:  the content of the recipe
+    unknown: the unknown keys of the recipe. If one of them is a misspelt required key, the required
+             key is not reported as missing
+    """
     typos = {(*key.path[:-1], _meant_key(str(key.path[-1]), key.valid) or "") for key in unknown}
     problems = []
     for detail in error.errors(include_url=False):
@@ -241,7 +246,7 @@ def _missing(path: KeyPath, spec: FieldSpec | None) -> str:
 
 
 def must_be(choices: Sequence[str]) -> str:
-    """Return the start of the message about a value that is not one of `choices`."""
+    """Return "must be 'a' or 'b'" for the choices a and b. Error messages contain this text."""
     return "must be " + " or ".join(f"'{choice}'" for choice in choices)
 
 

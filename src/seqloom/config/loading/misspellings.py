@@ -11,7 +11,7 @@ from functools import cache
 
 @cache
 def misspellings(word: str) -> str:
-    """Return a regular expression of `word` and all strings that are one edit away from it.
+    """Return a regular expression that matches `word` and all strings one edit away from it.
 
     An edit inserts, removes or replaces one character, or swaps two neighbours. The expression
     contains only syntax that Python, JavaScript and Rust have in common.
@@ -20,7 +20,8 @@ def misspellings(word: str) -> str:
 
 
 def _edits(word: str) -> list[str]:
-    """Return expressions that match `word` and all its edits except an insertion at the end."""
+    """Return regular expressions that match `word` and all strings that are one edit away from it,
+    except `word` with an additional character at the end."""
     if len(word) == 1:
         # The character is missing, is replaced, or has another one before it.
         return [f".?{word}?"]
@@ -42,7 +43,7 @@ def _group(alternatives: list[str]) -> str:
 def by_priority(words: Iterable[str]) -> list[str]:
     """Sort words in the order in which `find_misspelt` tries them.
 
-    Long words are first: it is more likely that a letter is missing than that one is added.
+    Long words come first, because users omit a letter more often than they add one.
     """
     return sorted(words, key=len, reverse=True)
 

@@ -11,7 +11,7 @@ from seqloom.extensions.registry import Point
 
 
 class RuleExtensionConfig(ExtensionConfig):
-    """A rule outside seqloom that forbids tokens, see `seqloom.decoding.Rule`."""
+    """A user-defined rule that forbids tokens during decoding, a `seqloom.decoding.Rule`."""
 
     extension_point: ClassVar[Point] = "rule"
 

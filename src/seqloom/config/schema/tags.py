@@ -55,8 +55,9 @@ def expand_imported(corpus: ImportedConfig) -> list[ImportedConfig]:
 def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig, ...]:
     """Return the corpora of a split.
 
-    A `LanguagesConfig` is replaced by one corpus for each of its language pairs, an
-    `ImportedConfig` by one corpus for each of its tags.
+    A `LanguagesConfig` describes several languages. It is replaced by one corpus per language pair.
+    An `ImportedConfig` describes the data of an imported model. It is replaced by one corpus per
+    language tag.
     """
     corpora: list[CorpusOrHoldOutConfig] = []
     for table in split:
@@ -77,7 +78,8 @@ def corpus_tag(corpus: CorpusOrHoldOutConfig) -> str | None:
 def training_tags(data: DataConfig) -> tuple[str, ...]:
     """Return the tags of the training corpora, each once. The model learns no other tags.
 
-    The tags of the parent's training corpora are included, because a fine-tuned model knows them.
+    For fine-tuning, the training tags of the original model are included. The fine-tuned model
+    knows them, too.
     """
     corpora = expand_corpora(data.train)
     if data.parent is not None:

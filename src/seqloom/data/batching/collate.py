@@ -2,8 +2,6 @@
 
 The decoder inputs are START and the target text. The targets are the target text and END. So each
 token of the text is one position later in the inputs than in the targets.
-
-The layouts PackedLayout and BucketLayout do not use this module: `TokenGrid` builds their batches.
 """
 
 from collections.abc import Sequence
@@ -39,7 +37,7 @@ def collate_rows(sources: TokenRows | Images | Padded | None, targets: TokenRows
 
 
 def collate(sources: Sequence[IntArray] | None, targets: Sequence[IntArray]) -> Batch:
-    """Build a batch from one array of ids per text. See `collate_rows`."""
+    """Build a padded batch for teacher forcing from arrays of token ids, one array per text."""
     return collate_rows(None if sources is None else TokenRows.of(sources), TokenRows.of(targets))
 
 
@@ -63,5 +61,10 @@ def pad_rows(rows: TokenRows, first: int | None = None, last: int | None = None)
 
 
 def pad_ids(rows: Sequence[IntArray], first: int | None = None, last: int | None = None) -> Padded:
-    """Pad arrays of token ids, one array for each text, to the same length. See `pad_rows`."""
+    """Pad arrays of token ids on the right with PAD, so that all have the same length.
+
+    rows:  one array of token ids per text
+    first: token to add at the start of each row. Default: none
+    last:  token to add at the end of each row. Default: none
+    """
     return pad_rows(TokenRows.of(rows), first, last)

@@ -25,7 +25,7 @@ class LineSample:
             self.first.append(line)
 
     def extend(self, other: "LineSample") -> None:
-        """Add the lines that `other` has counted."""
+        """Add the count and the first lines of `other` to this sample."""
         self.count += other.count
         self.first = (self.first + other.first)[:MAX_LISTED]
 
@@ -59,7 +59,7 @@ class CharacterStatistics:
             self.mixed_scripts.add(f"{where}: {word!r}")
 
     def extend(self, other: "CharacterStatistics") -> None:
-        """Add the texts that `other` has counted."""
+        """Add the statistics of `other` to these, for example those of another file."""
         self.not_nfc.extend(other.not_nfc)
         self.invisible.extend(other.invisible)
         self.mixed_scripts.extend(other.mixed_scripts)

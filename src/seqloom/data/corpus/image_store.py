@@ -35,7 +35,8 @@ class ImageStore:
         return Images(torch.from_numpy(self.pixels[self.rows[indices]]))
 
     def release(self) -> None:
-        """Do nothing. An epoch reads an image once per caption, so the pixels stay in memory."""
+        """Do nothing: the pixels stay in memory, because an image with several captions is read
+        several times in an epoch."""
 
 
 class ImageWriter:

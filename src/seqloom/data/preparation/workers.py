@@ -1,4 +1,4 @@
-"""Worker processes that write shards, or read parts of data files for other purposes.
+"""Worker processes that write the shards of a prepared corpus or compute statistics of data files.
 
 A worker is a Python process that reads jobs from its standard input and writes messages to its
 standard output. Unlike the processes of `multiprocessing`, it does not import the program of its

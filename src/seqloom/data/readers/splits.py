@@ -77,7 +77,7 @@ class InvalidLines:
             self.first.append(line)
 
     def extend(self, other: "InvalidLines") -> None:
-        """Add the lines that `other` has counted."""
+        """Add the invalid lines of `other` to these."""
         self.count += other.count
         self.first = (self.first + other.first)[:MAX_LISTED_LINES]
 
@@ -128,8 +128,10 @@ def read_split(
 
 
 def refuse_missing_replay(parent: DataConfig) -> None:
-    """Raise a NotFoundError if training files of the parent are missing. The parent is the run
-    that fine-tuning starts from. The setting data.replay needs its training data.
+    """Raise a NotFoundError if training files of the parent are missing.
+
+    The parent is the run from which fine-tuning starts. With the setting data.replay, fine-tuning
+    also uses the training data of the parent.
 
     parent: the data settings of the parent
     """
@@ -145,7 +147,10 @@ def refuse_missing_replay(parent: DataConfig) -> None:
 def _read_own_split(
     config: DataConfig, split: Split, on_skipped: Callable[[InvalidLine], None]
 ) -> Iterator[Example]:
-    """Yield the examples of a split, without those that data.replay adds."""
+    """Yield the examples of a split, without those that the setting data.replay adds.
+
+    With data.replay, fine-tuning also uses the training examples of the original model.
+    """
     corpora = corpora_of(config, split)
     refuse_missing_files(config, split)
     if not corpora:
@@ -239,9 +244,9 @@ def _read_records(
 def _read_parts(
     corpus: CorpusConfig, parts: Sequence[FilePart], table: str
 ) -> Iterator[Example | InvalidLine]:
-    """Yield the examples of parts of files, and their invalid lines.
+    """Yield the examples and the invalid lines in a part of a corpus.
 
-    parts: one part of a file. For parallel files: one part of each file, with the same lines
+    parts: a single part of a file. For parallel files: the same lines of each file
     """
     match corpus:
         case ParallelConfig():
@@ -257,8 +262,9 @@ def _read_parts(
 
 
 def no_imported_data(table: str) -> DataError:
-    """Return the error to raise if the training data of an imported model is needed. seqloom does
-    not know this data.
+    """Return the error to raise if a command needs the training data of an imported model.
+
+    seqloom does not have this data.
 
     table: the table of the recipe that should describe the data, such as "data.train"
     """
@@ -323,8 +329,8 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
 def split_files(config: DataConfig, split: Split) -> list[Path]:
     """Return the paths of the data files of a split, in the order in which they are read.
 
-    Missing files are left out, and so are the files of corpora whose readers report missing files
-    themselves.
+    Missing files are left out. Files of some formats, such as Arrow data sets and image captions,
+    are left out, too.
     """
     paths: list[Path] = []
     for corpus in corpora_of(config, split):
@@ -426,8 +432,10 @@ def hold_out_rule(config: DataConfig) -> Callable[[Example], Split] | None:
 def read_with_group(
     config: DataConfig, corpus: CorpusConfig, split: Split, parts: Sequence[FilePart] | None = None
 ) -> Iterator[Example | InvalidLine]:
-    """Yield the examples of a corpus with their group, and its invalid lines. If the corpus has a
-    tag, add it to the start of each source.
+    """Yield the examples and the invalid lines of a corpus.
+
+    Sets the group of each example, such as a language pair. If the corpus has a tag, adds it to the
+    start of each source.
 
     parts: the parts of files to read. Default: all files of the corpus
     """
@@ -461,18 +469,16 @@ def _corpus_name(corpus: CorpusOrHoldOutConfig) -> str:
 def _untagged(example: Example) -> str:
     """Return the text whose hash decides the split: the source or, if it is empty, the target.
 
-    The tag is removed, so that all translations of a sentence are in the same split.
+    A tag such as <2de> is removed, so that all translations of a sentence are in the same split.
     """
     return example.source.removeprefix(f"{example.tag} ") or example.target
 
 
 def table_name(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> str:
-    """Return the name of the corpus' table in the recipe, for error messages. The name is
-    "data.dev", or "data.dev[1]" if the split has several corpora.
+    """Return the name of a corpus for error messages, such as "data.dev".
 
-    The index counts each language pair of a `languages` table as one corpus, so it can differ from
-    the index in the recipe. This is harmless, because no error message names a setting of a
-    language pair.
+    If the split has several corpora, an index is added: "data.dev[1]". The index counts each
+    language pair of a `languages` table as one corpus.
     """
     corpora = corpora_of(config, split)
     indices = [index for index, other in enumerate(corpora) if other == corpus]
@@ -508,7 +514,7 @@ def empty_corpus_error(
 
 
 def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
-    """Map each group to the indices of its examples.
+    """Map each group, such as a language pair, to the indices of its examples.
 
     The groups are in the order in which they first appear. The indices of a group are ascending.
     """

@@ -19,8 +19,8 @@ def select_fastest(
     """Return the fastest version of a search on a device. All versions find the same hypotheses.
 
     For greedy and beam search, the result is a `CompiledSearch` if `compiled` is True. If
-    `compiled` is False, the result is a `CapturedSearch` on a GPU and `search` itself on a CPU.
-    Other searches, and searches with user-defined rules, are returned unchanged.
+    `compiled` is False, the result is a `CapturedSearch` (with CUDA graphs) on a GPU, and `search`
+    itself on a CPU. Other searches, and searches with user-defined rules, are returned unchanged.
 
     precision: data type of the decoder in a `CapturedSearch`. Default: None, which means the data
                type of the encoder output.

@@ -30,7 +30,8 @@ USES: dict[str, tuple[str, ...]] = {
 def configure(trial: Trial[CopySettings]) -> RunConfig:
     """Return the recipe of a GRU that copies strings of letters.
 
-    All decoders have two layers, because one condition feeds the context vector to the second one.
+    All decoders have two layers, because one condition uses the context vector as an input of the
+    second layer.
     """
     attention = {"score": {"kind": "dot"}, "projection": "linear"}
     if trial.condition == NONE:

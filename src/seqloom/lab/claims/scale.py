@@ -55,10 +55,8 @@ def measure(trial: Trial[ScaleSettings]) -> Numbers:
 
 def judge(results: Results) -> Verdict:
     def remaining_slope(condition: str) -> list[float]:
-        """Return the softmax slope at the largest width, divided by that at the smallest width.
-
-        The list has one ratio per seed.
-        """
+        """Return one ratio per seed: the softmax slope at the largest width, divided by the slope
+        at the smallest width."""
         narrow = results.over_seeds(condition, f"slope at {NARROWEST}")
         wide = results.over_seeds(condition, f"slope at {WIDEST}")
         return [last / first for first, last in zip(narrow, wide, strict=True)]

@@ -95,10 +95,10 @@ class JobProgress:
         self._join(end.file)
 
     def _join(self, file: int) -> None:
-        """Do nothing until this process has finished its blocks of a file.
+        """Join the blocks of a file if all processes have finished their blocks.
 
-        Then join all blocks of the file if the other processes have finished theirs, and report
-        the file to the caller.
+        Also report the file to the caller. If this process has not finished its own blocks of the
+        file, do nothing.
         """
         end = self._ends.get(file)
         if end is None or self._finished[file] < end.unfinished:

@@ -1,4 +1,7 @@
-"""Joins the blocks of a file into its output: a file of the same kind and compression."""
+"""Joins the translated blocks of an input file into one output file.
+
+The output file has the same format and compression as the input file.
+"""
 
 import gzip
 import json

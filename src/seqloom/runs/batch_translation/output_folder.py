@@ -36,7 +36,7 @@ class OutputFolder:
     def prepare(
         self, files: Sequence[InputFile], request: TranslationRequest, *, overwrite: bool
     ) -> None:
-        """Create the folder and store the request.
+        """Create the folder and store the request: run, input files, options and engine.
 
         If the folder already contains a request, check that it equals `request`. The translation
         is then continued.
@@ -77,7 +77,10 @@ class OutputFolder:
             temporary.write_text(json.dumps(request, indent=1, ensure_ascii=False), "utf-8")
 
     def read_request(self) -> TranslationRequest | None:
-        """Return the stored request, or None if there is none."""
+        """Return the request (run, input files, options) of the command that created the folder.
+
+        Return None if the folder contains no request.
+        """
         try:
             return cast(TranslationRequest, json.loads((self.path / RECORD).read_bytes()))
         except FileNotFoundError:
@@ -96,10 +99,10 @@ class OutputFolder:
             )
 
     def _clear(self, files: Sequence[InputFile]) -> None:
-        """Remove the stored request, all blocks, and the outputs of these files.
+        """Remove the results of an earlier command from the output folder.
 
-        The request is removed first. So an interruption cannot leave a request without the files
-        that belong to it.
+        These are the file with the command's request, all blocks, and the outputs of `files`. The
+        request is removed first. So an interruption cannot leave a request without its blocks.
         """
         with storage_errors(self.path):
             (self.path / RECORD).unlink(missing_ok=True)
@@ -131,8 +134,8 @@ class OutputFolder:
     def join(self, file: InputFile, count: int, request: TranslationRequest) -> bool:
         """Join the blocks of a file if all `count` blocks are finished.
 
-        Returns True if the output is complete. Raises a StorageError if the input file or the
-        stored request has changed since the translation started.
+        Returns True if the output is complete. Raises a StorageError if the input file has changed
+        since the translation started, or if the folder now belongs to a command with other options.
         """
         output = self.output_path(file)
         if output.exists():

@@ -66,9 +66,9 @@ def _translate_with_pool(
 ) -> Iterator[BlockReport]:
     """Translate the blocks in `pending`, then those of `blocks`. Yield a report for each block.
 
-    A block taken from `blocks` is added to `pending`, and removed from `pending` when it is
-    finished. There are at most two pending blocks per process, so memory use does not grow with the
-    number of blocks.
+    `pending` holds the blocks that are being translated. The function adds the blocks that it takes
+    from `blocks`, and removes finished blocks. There are at most two pending blocks per process, so
+    memory use does not grow with the number of blocks.
     """
     context = multiprocessing.get_context("spawn")
     devices = context.SimpleQueue()

@@ -73,7 +73,10 @@ class EvaluationReport:
     normalization: Normalization = "none"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report without sources, references and outputs, which have their own files."""
+        """Return the report as plain Python objects, for JSON.
+
+        Sources, references and outputs are left out. They have their own files.
+        """
         return {
             "run": self.run,
             "split": self.split,

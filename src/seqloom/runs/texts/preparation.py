@@ -37,10 +37,10 @@ class PreparedSegment:
     start:        index in `PreparedText.text` of the first source character that the model reads
     written_tag:  the tag at the start of `source`, with the white space after it; or ""
     tag:          the tag that the model reads, with the white space after it; or ""
-    hidden_words: number of source words that the model reads, but that are not in `source`: the
-                  words of an added tag
-    unread:       number of characters at the start of `source` that are not source words for the
-                  model: those of a tag that becomes a target token
+    hidden_words: number of words of an added tag. The model reads them, but `source` does not
+                  contain them.
+    unread:       number of characters of a tag at the start of `source` that the model reads as a
+                  target token; 0 if there is no such tag
     protected:    `source` without the tag, divided at its protected spans
     input:        the input of the model; None if there is nothing to translate
     unknown:      characters or words that the vocabulary does not contain
@@ -63,7 +63,7 @@ class PreparedSegment:
 
     @property
     def read_source(self) -> str:
-        """The part of `source` that the model reads as source words."""
+        """`source` without the language tag, if the model reads the tag as a target token."""
         return self.source[self.unread :]
 
 
@@ -71,9 +71,9 @@ class PreparedSegment:
 class PreparedText:
     """The segments of a text.
 
-    text:         the text. If its tag becomes a target token, the text is without the tag.
+    text:         the text. Without its language tag, if the model reads the tag as a target token.
     after:        the white space after the last segment
-    added_tag:    tag that was added in front of the whole text; or ""
+    added_tag:    language tag that was added in front of the whole text; or ""
     keeps_spaces: True if the output keeps the white space at both ends of the text
     """
 
@@ -98,11 +98,10 @@ class Preparation:
     pass_through: True if protected spans, such as URLs, are copied to the output
     tag:          target language tag that is put in front of each segment. If it is None, the tags
                   at the start of a text are repeated in front of each of its segments.
-    prefixes:     one prefix per text, or None. A text with a prefix is not split, and its spans are
-                  not protected.
+    prefixes:     one output prefix per text, or None. A text with a prefix is not split, and its
+                  spans are not protected.
     use_prefix:   True if the outputs must start with the prefixes
-    first:        index of the first text, if the texts are part of a longer list. It is used to
-                  select random samples.
+    first:        index of the first text in a longer list of texts. Random sampling depends on it.
     glossary:     phrases that outputs must contain; None for no glossary
     """
 
@@ -206,10 +205,10 @@ class Preparation:
         return ids
 
     def _divide(self, text: str) -> tuple[str, str, str]:
-        """Divide a text into leading white space, its tags, and the rest.
+        """Divide a text into leading white space, its language tags such as <2de>, and the rest.
 
-        If `self.tag` is given, it is returned instead of the tags in the text. Then the white space
-        is "", and the rest is the whole text.
+        If `self.tag` is not None, return "" as white space, this tag, and the whole text as the
+        rest.
         """
         if self.tag is not None:
             return "", f"{self.tag} ", text
@@ -230,7 +229,7 @@ class Preparation:
 
 
 def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
-    """Divide a text into leading white space, tags, and the rest.
+    """Divide a text into leading white space, language tags such as <2de>, and the rest.
 
     The tags are those at the start of the text, with the white space after each of them.
     """

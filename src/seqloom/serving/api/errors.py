@@ -116,7 +116,7 @@ def openai_error_body(
 
 
 class ApiError(Exception):
-    """An HTTP error response. Middleware and routes may raise it anywhere."""
+    """Exception that becomes an HTTP error response. Middleware and routes raise it."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class ApiError(Exception):
         return JSONResponse(body.model_dump(mode="json"), self.status, self.headers)
 
     def response_to(self, request: Request) -> JSONResponse:
-        """Return the error response: in the format of OpenAI for paths that start with /v1/."""
+        """Return the error response. If the path starts with /v1/, it has the format of OpenAI."""
         if not request.url.path.startswith(OPENAI_PREFIX):
             return self.response()
         field = self.details[0].where if self.details else None

@@ -99,7 +99,7 @@ class Drawing:
         kind: BoxKind = "plain",
         height: float | None = None,
     ) -> float:
-        """Draw a box with centred lines of text, the first in bold. Return its lower edge.
+        """Draw a box with centred lines of text, the first in bold. Return y of its lower edge.
 
         height: height of the box. Default: as high as the lines need
         """

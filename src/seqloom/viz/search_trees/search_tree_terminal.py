@@ -107,7 +107,7 @@ def draw_outputs(outputs: Sequence[Prediction]) -> Table:
 
 
 def draw_change(change: TokenReplacement, *, ascii_only: bool = False) -> Table:
-    """Return a table of the original and the changed output, token by token."""
+    """Return a table that compares an output before and after one of its tokens was replaced."""
     table = _create_table(">step", "original", ">p", "changed", ">p")
     outputs = (change.original, change.changed)
     for step in range(max(len(output.pieces) for output in outputs)):

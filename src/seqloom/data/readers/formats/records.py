@@ -70,8 +70,12 @@ def _look_up(record: dict[str, Any], key: str, setting: str) -> Any:
 
 
 def _source(record: dict[str, Any], config: RecordsConfig, table: str) -> Any:
-    """Return the source of a record. If its key is missing or its value is null, read the key that
-    the setting `source_fallback` names. Join a list of strings if `source_joiner` is set."""
+    """Return the source of a record.
+
+    The setting `source` names the key to read. If this key is missing or its value is null, the key
+    in the setting `source_fallback` is read instead. The setting `source_joiner` is the separator
+    for joining a list of strings. The last two settings are optional.
+    """
     fallback = config.source_fallback
     if fallback is not None and _is_missing(record, config.source):
         source = _look_up(record, fallback, f"{table}.source_fallback")

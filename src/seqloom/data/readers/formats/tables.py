@@ -131,7 +131,7 @@ def _arrow_batches(path: Path, config: ArrowConfig) -> "Iterator[RecordBatch]":
             for batch in batches:
                 yield batch if columns is None else batch.select(columns)
     except (ValueError, OSError) as error:
-        raise _damaged(path, "an Arrow stream, as save_to_disk writes it", error) from error
+        raise _damaged(path, "an Arrow stream written by save_to_disk", error) from error
 
 
 def _needed_columns(config: RecordsConfig, names: list[str]) -> list[str] | None:
