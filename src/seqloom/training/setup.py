@@ -476,8 +476,8 @@ def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[
     several groups, such as language pairs, the examples are taken from the groups in turn. The list
     is empty for a forecasting model.
 
-    train: the prepared training split. If the dev split is held out of the training data, `train`
-           usually contains the dev examples, so they are not read from the data files again
+    train: the prepared training split. If the dev split is held out of the training data, the dev
+           examples are taken from `train` if it contains them. Otherwise the data files are read
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only

@@ -78,9 +78,9 @@ def preset_for(pairs: int) -> str:
 
 @dataclass(frozen=True)
 class ScaledTables:
-    """The tables of a recipe after `scale_warmup`.
+    """The tables of a recipe, in which the warm-up suits the number of training steps.
 
-    notes: a message about the new warm-up; empty if it did not change
+    notes: a message if the warm-up was changed for this; otherwise empty
     """
 
     tables: Tables

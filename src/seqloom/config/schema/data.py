@@ -146,10 +146,10 @@ class DataConfig(Section):
 
     @property
     def general_data(self) -> "DataConfig | None":
-        """A data section whose dev split contains the corpora of `general`.
+        """The data of the general dev set, a second dev set, which is scored for information only.
 
-        If `general` is empty, its dev split contains the dev corpora of the parent. None if there
-        are no such corpora.
+        These data have the corpora of `general` as dev split. If `general` is empty, they are the
+        data of the parent, the run that is fine-tuned. None if there is no parent with a dev split.
         """
         if self.general:
             return self.model_copy(update={"dev": self.general, "general": (), "replay": None})

@@ -21,7 +21,9 @@ subtitles. If the original cue has a longer line, the length of that line is the
 
 
 def srt_parts(content: str, name: str) -> Iterator[Part]:
-    """Yield the parts of a subtitle file. Raises a DataError if a cue is malformed.
+    """Divide a subtitle file into texts to translate and parts that stay as they are.
+
+    Raises a DataError if a cue is malformed.
 
     name: name of the file for the error message
     """
