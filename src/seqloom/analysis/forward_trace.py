@@ -145,8 +145,8 @@ def _context_readers(
 ) -> frozenset[ContextReader]:
     """Return the names of the decoder vectors that are computed from the context of a step.
 
-    The context is the result of attention. Possible names are "state" and "output", both of the same
-    step, and "next state".
+    The context is the result of attention. Possible names are "state" and "output", both of the
+    same step, and "next state".
 
     uses:                    where the decoder uses the context, for example at its "input"
     query_is_previous_state: True if the previous state is the query of attention, so that the

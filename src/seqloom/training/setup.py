@@ -181,7 +181,7 @@ def continues_job(folder: Path) -> bool:
 def _resolve_batches_per_step(
     config: RunConfig, folder: Path, resume: bool, world: World
 ) -> RunConfig:
-    """Return the recipe with training.accumulate, the number of batches per step.
+    """Return the recipe with a value for training.accumulate, the number of batches per step.
 
     If the recipe does not set this number, a new run uses one batch per rank. A resumed run uses
     the number that is stored in its folder, or 1 if none is stored.

@@ -144,7 +144,8 @@ def _unknown_preset(name: object, presets: list[str]) -> str:
 def merge_tables(base: Tables, update: Tables) -> Tables:
     """Return `base` with the values of `update`.
 
-    Tables of the same kind are merged key by key; all other values are replaced.
+    If a key has tables in both, these tables are merged key by key, unless `update` sets another
+    `kind`. All other values of `update` replace those of `base`.
     """
     result = dict(base)
     for key, value in update.items():
