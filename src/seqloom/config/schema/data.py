@@ -84,8 +84,8 @@ class ParentDataConfig(Section):
 
 
 class ReplayConfig(Section):
-    """Replay: fine-tuning also trains on pairs from the training data of the parent, the run that it
-    starts from, so that the model forgets less."""
+    """Replay: fine-tuning also trains on pairs from the training data of the parent, the run that
+    it starts from, so that the model forgets less."""
 
     share: float = Field(0.2, gt=0, lt=1)
     """Share of the pairs of an epoch that come from the parent's training data. Each epoch uses
