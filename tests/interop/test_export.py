@@ -178,7 +178,7 @@ def other_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_every_setting_that_prevents_an_export_is_listed(other_run: Run, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot express this run") as caught:
+    with pytest.raises(ConfigError, match="this run cannot be exported to") as caught:
         export_run(other_run, "huggingface", tmp_path / "out")
     message = str(caught.value)
     for setting in (

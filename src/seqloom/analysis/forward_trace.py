@@ -48,8 +48,8 @@ class ForwardTrace:
     attention:     (T, S) attention weights of each step, averaged over heads; None without attention
     probabilities: (T,) probability of each output token, given the tokens before it
     contexts:      (T, C) attention context of each step; None without attention
-    readers:       what the decoder computes from the context of a step: "state" or "output" of
-                   this step, or "next state"; empty without attention
+    readers:       the decoder vectors that are computed from the context of a step: "state" or
+                   "output" of the same step, or "next state"; empty without attention
     """
 
     source: tuple[str, ...]
@@ -131,22 +131,26 @@ def _layer_states(layer: RecordedLayer) -> LayerStates:
 
 
 def _attention_weights(attention: RecordedAttention) -> Tensor:
-    """Return the weights (T, S), averaged over heads."""
+    """Return the attention weights of each decoder step, averaged over heads: (T, S)"""
     return torch.stack([trace.weights[0].mean(0)[0] for trace in attention.steps]).detach()
 
 
 def _contexts(attention: RecordedAttention) -> Tensor:
-    """Return the context of each step: (T, C)"""
+    """Return the attention context of each decoder step: (T, C)"""
     return torch.cat([trace.context[0] for trace in attention.steps]).detach()
 
 
 def _context_readers(
     uses: frozenset[ContextUse], query_is_previous_state: bool
 ) -> frozenset[ContextReader]:
-    """Return the decoder vectors that are computed from the attention context of a step.
+    """Return the names of the decoder vectors that are computed from the context of a step.
+
+    The context is the result of attention. Possible names are "state" and "output", both of the
+    same step, and "next state".
 
     uses:                    where the decoder uses the context, for example at its "input"
-    query_is_previous_state: True if attention comes before the new state is computed
+    query_is_previous_state: True if the previous state is the query of attention, so that the
+                             context is known before the new state is computed
     """
     readers: set[ContextReader] = set()
     if uses & {"readout", "layer"}:

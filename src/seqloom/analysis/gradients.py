@@ -28,11 +28,13 @@ BATCH_SIZE = 16
 class StepGradients:
     """Gradient norms at all steps of the encoder or at all steps of the decoder.
 
-    labels: token of each step. For means over sentences: its distance from the last step
+    labels: token of each step. For means over sentences: distance of each step from the last step
     whole:  norm of the gradient at each step
     parts:  norms of the two parts of this gradient, by name.
-            Encoder: "chain", through the encoder summary; "attention", through the encoder states.
-            Decoder: "own", from the prediction of the same step; "later", from later predictions
+            Encoder: "chain" passes through the vector that initialises the decoder state;
+            "attention" passes through the encoder states that the decoder attends to.
+            Decoder: "own" comes from the prediction of the same step; "later" comes from the
+            predictions of later steps
     """
 
     labels: tuple[str, ...]

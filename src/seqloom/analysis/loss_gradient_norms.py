@@ -129,8 +129,9 @@ class LossGradientTrace:
     step:      the prediction whose loss is differentiated, counted from 1; None: all predictions
     loss:      -log p of that prediction, or the sum over all predictions
     encoder:   norms at the hidden states h of each encoder layer
-    decoder:   norms at the hidden states s of each decoder layer; empty for a label decoder
-    attention: every head of every decoder layer with cross-attention
+    decoder:   norms at the hidden states s of each decoder layer; empty for a decoder without
+               hidden states, which predicts labels
+    attention: gradients of every head in every decoder layer with cross-attention
     weights:   norm at every parameter
     """
 
@@ -282,7 +283,7 @@ def _attention_norms(layer: AttentionGradients, number: int, head: int) -> Atten
 
 
 def _norms(gradients: Tensor) -> Norms:
-    """(N, D) -> N norms"""
+    """Return the norm of each of the N rows: (N, D) -> N numbers"""
     return tuple(gradients.norm(dim=-1).tolist())
 
 

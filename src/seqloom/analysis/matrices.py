@@ -1,4 +1,4 @@
-"""Matrices of small examples, given as rows of numbers by a user."""
+"""Checks and converts matrices that users give as rows of numbers, for small examples."""
 
 import math
 from collections.abc import Sequence

@@ -77,7 +77,7 @@ def example_recipe() -> RunConfig:
 def search_example(
     decoding: DecodingConfig = EXAMPLE_DECODING, n_best: int | None = None
 ) -> InspectedSearch:
-    """Search for the translations of the lecture's sentence, and trace the search.
+    """Search for translations of the example sentence "il a m'entarté", and trace the search.
 
     decoding: the search. Default: beam search of width 2.
     n_best:   number of outputs. Default: the beam width or the number of samples; 1 for greedy

@@ -81,8 +81,9 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
 
 
 def read_aligned_lines(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]:
-    """Yield lists of up to PORTION tuples. Tuple n contains line n of every file.
+    """Read several files at once. Yield lists of up to PORTION tuples.
 
+    Each tuple contains the lines with the same line number, one from every file.
     Raises DataError if the files do not have the same number of lines.
     """
     from seqloom.data.readers.text_files import read_lines

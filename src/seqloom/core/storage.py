@@ -362,10 +362,10 @@ def remove_leftovers_of_ended_processes(path: Path) -> None:
 
 
 def _leftovers_beside(path: Path) -> list[tuple[Path, re.Match[str]]]:
-    """Return (path, match) for each temporary version of a file or folder.
+    """Find the temporary versions of a file or folder. Returns (path, match) for each.
 
-    Group 1 of the match is the id of the process that created the temporary version. Group 2 is the
-    machine of this process.
+    The match contains the creator of the temporary version, which is a part of its name. Group 1 is
+    the process id, and group 2 is the machine.
     """
     name = f"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}"
     leftovers = []

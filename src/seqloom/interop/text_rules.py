@@ -9,10 +9,7 @@ from seqloom.text.tokenizer import Tokenizer
 
 
 def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[str]:
-    """Yield the reasons why a sentencepiece model does not split text as these tokenizers do.
-
-    Yield nothing if it does.
-    """
+    """Yield a message for each setting of these tokenizers that sentencepiece cannot reproduce."""
     sides = {"text.tokenizer": source, "text.target_tokenizer": target}
     if source is not None and source.digest == target.digest:
         del sides["text.target_tokenizer"]
@@ -34,13 +31,13 @@ def tokenizer_reasons(source: Tokenizer | None, target: Tokenizer) -> Iterator[s
 
 
 def raise_reasons(run: Run, format_name: str, reasons: Sequence[str]) -> None:
-    """Raise a ConfigError that lists the reasons why a format cannot express a run.
+    """Raise a ConfigError that lists the reasons why a run cannot be exported to a format.
 
     Do nothing if there are no reasons.
     """
     if reasons:
         listed = "\n".join(f"  {reason}" for reason in reasons)
         raise ConfigError(
-            f"{run.folder}: {format_name} cannot express this run:\n{listed}\n"
-            'A recipe with preset = "exportable" trains a run that every format can express.'
+            f"{run.folder}: this run cannot be exported to {format_name}:\n{listed}\n"
+            'Train with preset = "exportable": such a run can be exported to every format.'
         )

@@ -103,7 +103,7 @@ def tokenised_bleu(
 ) -> Score:
     """Corpus BLEU of tokenised text, in which white space separates words.
 
-    The signature of sacrebleu contains `tok:none`.
+    sacrebleu does not tokenise the text again: its signature contains `tok:none`.
     """
     score = bleu(hypotheses, references, lowercase, tokenize="none")
     return replace(score, name="BLEU tokenised")

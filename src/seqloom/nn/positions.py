@@ -57,7 +57,7 @@ def angular_frequencies(
 ) -> Tensor:
     """Return the frequencies ω of the sines, from the highest to the lowest: (d/2,)
 
-    d is `width`. If d is odd, d/2 is rounded up.
+    d is `width`. If d is odd, d/2 is rounded up. `frequencies` selects one of three formulas:
 
         lecture  ω_k = 10000^(-2k/d),       k = 1 … d/2        wavelengths 2π·10000^(2/d) … 2π·10000
         vaswani  ω_k = 10000^(-2k/d),       k = 0 … d/2 - 1    wavelengths 2π … 2π·10000^(1 - 2/d)
@@ -150,7 +150,7 @@ class PositionTable(Positions):
         self.max_length = max_length
 
     def rows(self, positions: Tensor) -> Tensor:
-        """Return the vectors of these positions: (T,) -> (T, P)"""
+        """Return the vector of each position, which has width P: (T,) -> (T, P)"""
         raise NotImplementedError
 
     def output_width(self, width: int) -> int:

@@ -31,16 +31,20 @@ class HeadChoice:
     shift: int = 0
 
     def mean(self, attention: Tensor) -> Tensor:
-        """Average over the chosen heads: (…, L, H, S) -> (…, S)"""
+        """Return the mean attention of the chosen heads: (…, L, H, S) -> (…, S)
+
+        There are L layers with H heads each, and S source positions.
+        """
         if not self.heads:
             return attention.mean((-3, -2))
         layers, heads = (list(indices) for indices in zip(*self.heads, strict=True))
         return attention[..., layers, heads, :].mean(-2)
 
     def shift_rows(self, attention: Tensor) -> Tensor:
-        """Replace row t by row t + shift, so that row t aligns token t: (T, S) -> (T, S)
+        """Return the attention in an order in which row t aligns token t: (T, S) -> (T, S)
 
-        With shift 1, the last row is not changed, because there is no row after it.
+        If `shift` is 0, nothing changes. If it is 1, each row is replaced by the next one. The last
+        row stays, because there is no row after it.
         """
         steps = torch.arange(len(attention)) + self.shift
         return attention[steps.clamp(max=len(attention) - 1)]
@@ -83,11 +87,11 @@ class AttentionReduction:
     def reduce(self, attention: Tensor) -> Tensor:
         """Return the attention weights that the search stores for one step.
 
-        If `all_heads` is True, `attention` is returned unchanged. Otherwise the result is the mean
-        over all heads, (R, 1, S), or, if `choice` names heads, the mean over all heads and the mean
-        over the named heads, (R, 2, S).
+        - If `all_heads` is True: `attention` itself.
+        - Otherwise, if `choice` names no heads: the mean over all heads, (R, 1, S).
+        - Otherwise: the mean over all heads and the mean over the named heads, (R, 2, S).
 
-        attention: (R, L, H, S) attention of R hypotheses
+        attention: (R, L, H, S) attention of R hypotheses in L layers with H heads each
         """
         if self.all_heads:
             return attention
@@ -97,8 +101,9 @@ class AttentionReduction:
     def maps(self, stored: Tensor) -> AttentionMaps:
         """Compute the attention maps of one output.
 
-        stored: results of `reduce` for the T steps of this output, (T, L, H, S), (T, 1, S) or
-                (T, 2, S)
+        stored: the attention that `reduce` has returned for the T steps of this output.
+                (T, L, H, S): all layers and heads; (T, 1, S): the mean over all heads;
+                (T, 2, S): this mean, and the mean over the heads that align words
         """
         if self.all_heads:
             alignment = self.choice.shift_rows(self.choice.mean(stored))

@@ -35,9 +35,9 @@ def output_limit(
 
 
 def without_end(decoding: SearchConfig) -> SearchConfig:
-    """Return the same search with END forbidden.
+    """Return the search options, changed so that the search never generates END.
 
-    It is used for models that were trained on a long text, because they never saw END.
+    A model that was trained on one long text needs this, because the text contains no END.
     """
     return decoding.model_copy(update={"min_length": NEVER})
 

@@ -195,7 +195,9 @@ class Predictor:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each model input, best first.
 
-        The parameters are those of `predict_inputs`.
+        sample_indices: one number per input, which acts as a seed of random samples
+        progress:       receives the number of finished inputs and the number of all inputs
+        callback:       receives the tokens while torch generates them, and can cancel an input
         """
         results: list[list[Hypothesis]] = [[] for _ in inputs]
         newline = newline_id(self.task.target_tokenizer)

@@ -1,5 +1,7 @@
-"""What tokenizers do to a text before they split it: Unicode normalisation and lowercasing. Tags in
-the text stay intact."""
+"""Preprocessing of texts before tokenisation: Unicode normalisation and lowercasing.
+
+A tag is a string that always becomes a single token, for example <2de>. Tags are not lowercased.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -85,7 +87,10 @@ class Tags:
                 yield normalise(part, self.normalization), False
 
     def normalise(self, text: str) -> str:
-        """Normalise a text. A combining mark after a tag is not composed with the tag."""
+        """Convert a text to the Unicode normalisation form.
+
+        If a combining mark follows a tag, the two are not composed, so that the tag stays intact.
+        """
         return "".join(part for part, _ in self.split(text))
 
     def first(self, text: str) -> tuple[str, str]:
@@ -118,10 +123,10 @@ NO_TAGS = Tags(())
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What a tokenizer does to every text before it splits the text into tokens.
+    """Normalises and lowercases a text before a tokenizer splits the text into tokens.
 
-    tags:      strings that are always encoded as a single token. Also holds the Unicode
-               normalisation form of texts
+    tags:      finds the strings that always become a single token. This object also stores the
+               Unicode normalisation form of all texts
     lowercase: True to lowercase everything but the tags
     """
 

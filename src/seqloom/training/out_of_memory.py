@@ -62,7 +62,8 @@ def split_on_out_of_memory(
 def _split(part: SeededBatch, max_tokens: int | None) -> list[SeededBatch]:
     """Halve a batch until each part has at most `max_tokens` tokens or a single row.
 
-    Only the first part has a random seed. So the other parts continue its random numbers.
+    The first part keeps the random seed of the batch. The other parts have no seed: their random
+    numbers continue those of the first part.
     """
     batch = part.batch
     if max_tokens is None or _tokens(batch) <= max_tokens or batch.size == 1:

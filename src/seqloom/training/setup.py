@@ -181,7 +181,7 @@ def continues_job(folder: Path) -> bool:
 def _resolve_batches_per_step(
     config: RunConfig, folder: Path, resume: bool, world: World
 ) -> RunConfig:
-    """Return the recipe with training.accumulate, the number of batches per step.
+    """Return the recipe with a value for training.accumulate, the number of batches per step.
 
     If the recipe does not set this number, a new run uses one batch per rank. A resumed run uses
     the number that is stored in its folder, or 1 if none is stored.
@@ -476,8 +476,8 @@ def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[
     several groups, such as language pairs, the examples are taken from the groups in turn. The list
     is empty for a forecasting model.
 
-    train: the prepared training split. If the dev split is held out of the training data, `train`
-           usually contains the dev examples, so they are not read from the data files again
+    train: the prepared training split. If the dev split is held out of the training data, the dev
+           examples are taken from `train` if it contains them. Otherwise the data files are read
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only

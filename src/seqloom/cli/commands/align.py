@@ -1,4 +1,4 @@
-"""seqloom align"""
+"""The command `seqloom align`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom augment"""
+"""The command `seqloom augment`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seqloom.cli.process.resumable_output import (
 
 
 class TextSide(StrEnum):
-    """The side of the new pairs on which the given text is placed."""
+    """Whether the given text becomes the target or the source of the new pairs."""
 
     target = "target"
     source = "source"

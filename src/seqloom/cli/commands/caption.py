@@ -1,4 +1,4 @@
-"""seqloom caption"""
+"""The command `seqloom caption`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom compare"""
+"""The command `seqloom compare`."""
 
 from __future__ import annotations
 

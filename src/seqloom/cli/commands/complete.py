@@ -1,4 +1,4 @@
-"""seqloom complete"""
+"""The command `seqloom complete`."""
 
 from __future__ import annotations
 

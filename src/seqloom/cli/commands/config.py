@@ -1,4 +1,4 @@
-"""seqloom config"""
+"""The command `seqloom config`."""
 
 from __future__ import annotations
 

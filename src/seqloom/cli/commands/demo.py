@@ -1,4 +1,4 @@
-"""seqloom demo"""
+"""The command `seqloom demo`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom doctor"""
+"""The command `seqloom doctor`."""
 
 from __future__ import annotations
 

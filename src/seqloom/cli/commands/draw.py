@@ -1,4 +1,4 @@
-"""seqloom draw"""
+"""The command `seqloom draw`."""
 
 from __future__ import annotations
 

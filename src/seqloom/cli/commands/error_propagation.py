@@ -1,4 +1,4 @@
-"""seqloom error-propagation"""
+"""The command `seqloom error-propagation`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom evaluate"""
+"""The command `seqloom evaluate`."""
 
 from __future__ import annotations
 

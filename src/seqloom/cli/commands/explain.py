@@ -1,4 +1,4 @@
-"""seqloom explain"""
+"""The command `seqloom explain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom export"""
+"""The command `seqloom export`."""
 
 from pathlib import Path
 from typing import Annotated, Literal

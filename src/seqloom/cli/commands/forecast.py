@@ -1,4 +1,4 @@
-"""seqloom forecast"""
+"""The command `seqloom forecast`."""
 
 from pathlib import Path
 from typing import Annotated

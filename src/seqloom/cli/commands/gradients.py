@@ -1,4 +1,4 @@
-"""seqloom gradients"""
+"""The command `seqloom gradients`."""
 
 from __future__ import annotations
 

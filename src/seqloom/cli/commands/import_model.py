@@ -1,4 +1,4 @@
-"""seqloom import"""
+"""The command `seqloom import`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""seqloom info"""
+"""The command `seqloom info`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom inspect"""
+"""The command `seqloom inspect`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom lab"""
+"""The command `seqloom lab`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom label"""
+"""The command `seqloom label`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom lookup"""
+"""The command `seqloom lookup`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom new"""
+"""The command `seqloom new`."""
 
 import shlex
 import sys

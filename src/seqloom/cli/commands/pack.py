@@ -1,4 +1,4 @@
-"""seqloom pack and seqloom unpack"""
+"""The commands `seqloom pack` and `seqloom unpack`."""
 
 from pathlib import Path
 from typing import Annotated

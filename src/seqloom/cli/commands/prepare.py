@@ -1,4 +1,4 @@
-"""seqloom prepare"""
+"""The command `seqloom prepare`."""
 
 from __future__ import annotations
 

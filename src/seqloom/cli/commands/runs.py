@@ -1,4 +1,4 @@
-"""seqloom runs"""
+"""The command `seqloom runs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom score"""
+"""The command `seqloom score`."""
 
 from pathlib import Path
 from typing import Annotated

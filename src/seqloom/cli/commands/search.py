@@ -1,4 +1,4 @@
-"""seqloom search"""
+"""The command `seqloom search`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom serve"""
+"""The command `seqloom serve`."""
 
 from __future__ import annotations
 

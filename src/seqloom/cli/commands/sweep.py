@@ -1,4 +1,4 @@
-"""seqloom sweep"""
+"""The command `seqloom sweep`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom track"""
+"""The command `seqloom track`."""
 
 from pathlib import Path
 from typing import Annotated, Literal

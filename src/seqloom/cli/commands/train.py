@@ -1,4 +1,4 @@
-"""seqloom train"""
+"""The command `seqloom train`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

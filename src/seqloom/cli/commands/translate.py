@@ -1,4 +1,4 @@
-"""seqloom translate"""
+"""The command `seqloom translate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""seqloom translate-file"""
+"""The command `seqloom translate-file`."""
 
 from __future__ import annotations
 

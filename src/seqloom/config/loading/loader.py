@@ -52,7 +52,8 @@ class ResolvedRecipe:
     """A complete recipe, and where each of its values comes from.
 
     config:  the checked recipe with all defaults
-    origins: maps the key of each value, as users write it (data.train[0].path), to its origin
+    origins: maps the key of each value, as users write it (data.train[0].path), to the origin of
+             the value, for example "preset"
     notes:   messages about settings that have a new name, settings of the recipe that an override
              removed, a preset that was chosen, and a warm-up that was scaled
     """
@@ -93,9 +94,10 @@ def load_recipe(
 
 @dataclass(frozen=True)
 class RecipeTables:
-    """The tables of a recipe before it is completed and checked.
+    """A recipe as it was read: not checked, and without its preset, overrides and defaults.
 
-    name: name of the recipe in error messages
+    tables: the TOML tables of the recipe
+    name:   name of the recipe in error messages
     """
 
     tables: dict[str, Any]
@@ -193,8 +195,9 @@ def _resolve(
     name: str,
     count_pairs: CountPairs | None = None,
 ) -> ResolvedRecipe:
-    """Apply renames, the preset, overrides and defaults to the tables, and validate them.
+    """Complete the tables of a recipe, and validate them.
 
+    Settings with an old name are renamed. The preset, the overrides and the defaults are applied.
     If a translation recipe has neither a model nor a preset, `count_pairs` counts its training
     pairs, and their number determines the preset.
     """
@@ -247,9 +250,10 @@ def _resolve_with_preset(
 
 
 def _with_preset_key(key: UnknownKey) -> UnknownKey:
-    """Add `preset` to the valid keys if the unknown key is at the top level of the recipe.
+    """Add `preset` to the valid keys that the error message about an unknown key suggests.
 
-    A recipe may contain `preset` there, but `RunConfig` has no such field.
+    Only a key at the top level of the recipe is changed. `preset` is valid there, although it is
+    not a field of `RunConfig`.
     """
     return replace(key, valid=(PRESET, *key.valid)) if len(key.path) == 1 else key
 
@@ -260,8 +264,10 @@ def _origins(
     final_tables: dict[str, Any],
     overridden_paths: Sequence[KeyPath],
 ) -> dict[str, Origin]:
-    """Map the key of each value, as users write it, to the origin of the value.
+    """Map each key of the recipe to the origin of its value: "default", "--set", "recipe" or
+    "preset". A key has the form in which users write it, for example data.train[0].path.
 
+    config:           the complete recipe
     recipe_tables:    the recipe without its preset
     final_tables:     the recipe merged into its preset, with the overrides applied
     overridden_paths: the paths that --set changed
@@ -285,9 +291,10 @@ def _origins(
 
 
 def written_path(path: KeyPath, tables: dict[str, Any]) -> tuple[KeyPath, bool]:
-    """Return the path as the user wrote it in these tables, and whether the tables contain it.
+    """Return the path of a setting as users write it, and whether the tables contain the setting.
 
-    A single corpus may be written as a table instead of a list. Then its path has no index.
+    The two paths differ if the tables have a single corpus instead of a list of corpora. The path
+    data.train[0].path is then written without index: data.train.path.
     """
     written: list[str | int] = []
     value: Any = tables

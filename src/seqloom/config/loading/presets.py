@@ -78,9 +78,9 @@ def preset_for(pairs: int) -> str:
 
 @dataclass(frozen=True)
 class ScaledTables:
-    """The tables of a recipe after `scale_warmup`.
+    """The tables of a recipe, in which the warm-up suits the number of training steps.
 
-    notes: a message about the new warm-up; empty if it did not change
+    notes: a message if the warm-up was changed for this; otherwise empty
     """
 
     tables: Tables
@@ -144,7 +144,8 @@ def _unknown_preset(name: object, presets: list[str]) -> str:
 def merge_tables(base: Tables, update: Tables) -> Tables:
     """Return `base` with the values of `update`.
 
-    Tables of the same kind are merged key by key; all other values are replaced.
+    If a key has tables in both, these tables are merged key by key, unless `update` sets another
+    `kind`. All other values of `update` replace those of `base`.
     """
     result = dict(base)
     for key, value in update.items():

@@ -84,8 +84,8 @@ class ParentDataConfig(Section):
 
 
 class ReplayConfig(Section):
-    """Replay: fine-tuning also trains on pairs of the parent's training data, so that the model
-    forgets less of it."""
+    """Replay: fine-tuning also trains on pairs from the training data of the parent, the run that
+    it starts from, so that the model forgets less."""
 
     share: float = Field(0.2, gt=0, lt=1)
     """Share of the pairs of an epoch that come from the parent's training data. Each epoch uses
@@ -146,10 +146,10 @@ class DataConfig(Section):
 
     @property
     def general_data(self) -> "DataConfig | None":
-        """A data section whose dev split contains the corpora of `general`.
+        """The data of the general dev set, a second dev set, which is scored for information only.
 
-        If `general` is empty, its dev split contains the dev corpora of the parent. None if there
-        are no such corpora.
+        These data have the corpora of `general` as dev split. If `general` is empty, they are the
+        data of the parent, the run that is fine-tuned. None if there is no parent with a dev split.
         """
         if self.general:
             return self.model_copy(update={"dev": self.general, "general": (), "replay": None})

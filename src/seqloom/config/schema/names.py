@@ -1,6 +1,7 @@
-"""Names that both the schema and the help of the command line use.
+"""Sets of valid names, such as the names of scores.
 
-This module must not import pydantic, because the help of every command imports it.
+The schema of recipes and the help texts of the command line use them. This module must not import
+pydantic, which would slow down the help of every command.
 """
 
 from typing import Literal, NewType

@@ -92,7 +92,7 @@ class SubwordSamplingConfig(Section):
 
 
 class NewTagConfig(Section):
-    """A tag that fine-tuning adds to the vocabulary of the parent."""
+    """A tag that fine-tuning adds to the vocabulary of the parent, the run that it starts from."""
 
     tag: str
     """The new tag, such as '<2yo>'."""

@@ -120,7 +120,7 @@ class LastWeightsConfig(Section):
 
 
 class MovingAverageConfig(Section):
-    """Uses an exponential moving average of the weights, which is updated at every step."""
+    """Each evaluation uses an exponential moving average of the weights of all steps."""
 
     kind: Literal["ema"] = "ema"
     decay: float = Field(0.999, gt=0, lt=1)
@@ -258,9 +258,8 @@ class TrainingConfig(Section):
         if self.minimum_risk is not None and self.stopping.score == "loss":
             raise ValueError(
                 "stopping.score = 'loss' does not fit training.minimum_risk: minimum risk training "
-                "improves the score of outputs and can increase the loss, so the weights with the "
-                "lowest loss would be those before it started; set stopping.score to a score of "
-                "outputs, such as 'bleu'"
+                "can increase the loss, so the weights from before minimum risk training would be "
+                "chosen; set stopping.score to a score of outputs, such as 'bleu'"
             )
         if self.loop == "captured" and self.parallel == "fsdp":
             raise ValueError(

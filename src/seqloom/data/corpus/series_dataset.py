@@ -129,7 +129,7 @@ class SeriesDataset:
         return replace(self, observed=observed, future=future)
 
     def variants(self) -> Iterator["SeriesDataset"]:
-        """Yield only this dataset: rotations do not change lengths."""
+        """Yield only this dataset, because its sequences have the same lengths in every epoch."""
         return iter([self])
 
     def release(self) -> None:

@@ -1,1 +1,1 @@
-"""Claims of the lectures, one module each. Every module defines its claim as `CLAIM`."""
+"""Claims about sequence models, which experiments test. Each module defines one claim, `CLAIM`."""

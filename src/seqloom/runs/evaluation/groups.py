@@ -11,7 +11,11 @@ from seqloom.tasks.token_task import TokenTask
 
 @dataclass(frozen=True)
 class GroupScores:
-    """The scores of a run on one group of a split. `part` is the name of the group."""
+    """The scores of a run on one group of a split, for example on one language pair.
+
+    part:      name of the group
+    sentences: number of examples in the group
+    """
 
     part: str
     sentences: int
@@ -21,7 +25,7 @@ class GroupScores:
 def score_groups(
     task: TokenTask, examples: Sequence[Example], outputs: Sequence[str]
 ) -> tuple[GroupScores, ...]:
-    """Compute the scores of each group.
+    """Compute the scores of each group of examples. A group is, for example, a language pair.
 
     Returns an empty tuple if there is only one group or if there are no outputs.
     """

@@ -18,16 +18,18 @@ def insert_missing_spans(
     Inner spans are protected parts of the source, such as URLs, that are neither at its start nor
     at its end. The model has read the source without them.
 
-    A span is inserted after the output words that are aligned with the source word before it. If
-    there are none, it is inserted before those that are aligned with the source word after it. For
-    a span that is attached to the word after it, such as <b>, this word is tried first. If neither
-    word is aligned, the position is proportional: a span in the middle of the source is inserted in
-    the middle of the output.
+    The place of a span is found from the source words beside it:
+
+    - If the word before the span is aligned, the span is inserted after the aligned output words.
+    - Otherwise, if the word after the span is aligned, the span is inserted before the aligned
+      output words. If the span is attached to this word, as <b> is, this rule comes first.
+    - Otherwise the place is proportional: a span in the middle of the source is inserted in the
+      middle of the output.
 
     Returns the new text, and the index of the first character of each output word in the new text.
 
-    tag_words: number of words that the model has read before the text. `output.alignment` counts
-               them.
+    tag_words: number of words in the tag that the model has read before the text. The indices of
+               source words in `output.alignment` count these words too
     """
     _, kept = protected.without_inner()
     read = "".join(protected.core[position] for position in kept)
@@ -50,10 +52,12 @@ def insert_missing_spans(
 def _aligned_place(
     links: Sequence[tuple[int, int]], words_before: int, next_first: bool
 ) -> int | None:
-    """Return the number of output words before a span, from the alignment.
+    """Find the place of a protected span in the output, from the alignment of words.
 
-    Returns None if neither the source word before the span nor the one after it is aligned.
+    Returns the number of output words before the span. Returns None if neither the source word
+    before the span nor the source word after it is aligned.
 
+    links:        index pairs (source word, output word) of aligned words
     words_before: number of source words before the span
     next_first:   if both words are aligned: True to use the word after the span, False to use the
                   word before it

@@ -11,7 +11,7 @@ from seqloom.tasks.token_task import TokenTask
 def unknown_messages(task: TokenTask, texts: Sequence[str], unit: str) -> list[str]:
     """Return a message if some texts contain characters or words that the vocabulary lacks.
 
-    unit: what a text is called, for example "text"
+    unit: word for a text in the message, for example "text" or "source"
     """
     if task.source_tokenizer is None:
         return []

@@ -72,7 +72,8 @@ class AdmissionControl:
     def reserve_slot(self) -> Iterator["Slot"]:
         """Context manager that takes a slot at the start of the block and releases it at the end.
 
-        The block can also release the slot earlier. Raises the same errors as `check_capacity`.
+        The block can also release the slot earlier. Raises a 503 error if the server is stopping,
+        and OverloadedError if no slot is free.
         """
         self.check_capacity()
         slot = Slot(self)

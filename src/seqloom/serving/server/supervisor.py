@@ -49,7 +49,7 @@ class SupervisorCallbacks:
 
 
 class Supervisor:
-    """Runs `count` workers until a stop signal arrives."""
+    """Runs `count` server processes (workers) until a stop signal arrives."""
 
     def __init__(self, target: WorkerTarget, count: int, callbacks: SupervisorCallbacks) -> None:
         self._target, self._count, self._callbacks = target, count, callbacks

@@ -21,7 +21,9 @@ subtitles. If the original cue has a longer line, the length of that line is the
 
 
 def srt_parts(content: str, name: str) -> Iterator[Part]:
-    """Yield the parts of a subtitle file. Raises a DataError if a cue is malformed.
+    """Divide a subtitle file into texts to translate and parts that stay as they are.
+
+    Raises a DataError if a cue is malformed.
 
     name: name of the file for the error message
     """
@@ -43,7 +45,11 @@ def srt_parts(content: str, name: str) -> Iterator[Part]:
 
 
 def _check_cue(lines: list[str], position: int, name: str) -> None:
-    """Raise a DataError unless a number and a line with times start at this position."""
+    """Raise a DataError unless a cue starts at this line: its number, then a line with its times.
+
+    position: index of the line
+    name:     name of the file for the error message
+    """
     if not lines[position].strip().isdecimal():
         raise DataError(
             f"{name}:{position + 1}: expected the number of a cue, not {lines[position]!r:.60}; put "

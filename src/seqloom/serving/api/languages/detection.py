@@ -24,9 +24,10 @@ class DetectedLanguage(BaseModel):
 async def detect_languages(service: Service, texts: list[str]) -> list[list[DetectedLanguage]]:
     """Return the possible languages of each text, likeliest first.
 
-    A run that labels texts with their language detects them. Only source languages of the service
-    are returned. Without such a run, returns the only source language with confidence 0. Raises a
-    400 error if there is not exactly one.
+    Only source languages of the service are returned. A run that labels texts with their language
+    detects the languages. If the service has no such run and exactly one source language, this
+    language is returned with confidence 0. Raises a 400 error if the service has no such run and
+    several source languages.
     """
     detector = _find_detector(service)
     if detector is None:
@@ -62,7 +63,10 @@ def _source_languages(service: Service) -> set[str]:
 
 
 def _find_detector(service: Service) -> LoadedRun | None:
-    """Return a run whose labels include all source languages of the service, or None."""
+    """Return a run that detects the language of texts. None if there is none.
+
+    The labels of this run must include all source languages of the service.
+    """
     sources = _source_languages(service)
     for loaded in service.catalogue.of_kinds(("labels",)):
         if sources and all(_has_label(loaded, code) for code in sources):

@@ -102,7 +102,7 @@ def _tagged_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
 
 
 def _primary_subtag(language: str) -> str:
-    """de-AT -> de"""
+    """Return the language code without region or script: de-AT -> de"""
     return re.split("[-_]", language)[0].lower()
 
 
@@ -116,7 +116,7 @@ def _common_suffix(names: FileNames) -> str:
 
 
 def _file_suffix(path: str) -> str:
-    """data/train.de.gz -> de"""
+    """Return the last suffix except gz, zst and txt: data/train.de.gz -> de"""
     name = PurePath(path).name
     suffixes = [suffix for suffix in name.split(".")[1:] if suffix not in ("gz", "zst", "txt")]
     return suffixes[-1] if suffixes else ""
