@@ -249,7 +249,7 @@ def _reference_log_probabilities(
 
 
 def _pad(tokens: Sequence[int], length: int) -> list[int]:
-    """Truncate the tokens to this length, or append PAD tokens until they have it."""
+    """Return exactly `length` tokens: truncate the tokens, or append PAD tokens."""
     return [*tokens[:length], *[PAD] * (length - len(tokens))]
 
 

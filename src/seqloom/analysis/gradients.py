@@ -207,7 +207,7 @@ def _step_gradients(
 
 
 def _average(sides: Sequence[StepGradients]) -> tuple[StepGradients, tuple[int, ...]]:
-    """Average the norms of all sentences by distance from the last step.
+    """Average the gradient norms of all sentences, separately for each distance from the last step.
 
     Returns the means, and the number of sentences in each mean.
     """

@@ -24,8 +24,8 @@ R: rows; L: layers; H: heads; S: source positions.
 class ExcludedTokens:
     """Tokens that the outputs of one source must not contain after their forced prefix.
 
-    sequences:    token sequences that must not occur, even if they start in the prefix. Sequences
-                  that also end in the prefix are allowed
+    sequences:    token sequences that must not occur. A sequence that lies completely in the
+                  prefix is allowed; one that only starts there is not
     after_prefix: tokens that must not follow the prefix directly
     """
 

@@ -60,8 +60,8 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
             raise ConfigError(
                 f"{path / CONFIG}: seqloom cannot import T5, mT5 and ByT5 models (model_type "
                 f"{model_type!r}): they have relative positions, RMS normalisation and layers without "
-                "biases, which seqloom does not have. Fine-tune the model with transformers, or train "
-                f"a run on its translations. Supported: {SUPPORTED}."
+                "biases, which seqloom does not have. Use the model with transformers, or let it "
+                f"translate texts and train a seqloom model on these translations. Supported: {SUPPORTED}."
             )
         case _:
             raise ConfigError(

@@ -181,7 +181,9 @@ def _read_vocabulary(path: Path) -> list[str]:
     ids = {str(id_): str(piece) for piece, id_ in table.items()}
     names = [ids.get(str(index)) for index in range(len(table))]
     if any(name is None for name in names):
-        raise DataError(f"{path}: the ids must be 0, 1, 2, … without gaps. Download it again.")
+        raise DataError(
+            f"{path}: the ids must be 0, 1, 2, … without gaps. Download the file again."
+        )
     found = [name for name in names if name is not None]
     if found[:2] != ["</s>", "<unk>"]:
         raise DataError(f"{path}: does not start with </s> and <unk>. Download it again.")

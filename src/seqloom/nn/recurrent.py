@@ -165,8 +165,8 @@ class RecurrentLayer(nn.Module):
         Return the same values as `encode`. In training on a CPU, this method is faster, because
         it projects each distinct input vector only once.
 
-        vectors: the distinct input vectors, one per row
-        source:  (B, S) for each position, the index of its input vector in `vectors`
+        vectors: (U, D) the distinct input vectors
+        source:  (B, S) the index in `vectors` of the input vector at each position
         """
         start = vectors.new_zeros(len(source.lengths), self.width)
         index = source.values.t().contiguous()  # (S, B)

@@ -289,7 +289,7 @@ def _raise_training_error(error: RuntimeError, size: int, byte_fallback: bool) -
         fallback = "the 256 bytes of text.byte_fallback, " if byte_fallback else ""
         raise ConfigError(
             f"a vocabulary of {size} subwords is too small: {fallback}the special tokens, tags and "
-            f"single characters of the training text need {match[1]} pieces; set {setting} well "
+            f"single characters of the training text need {match[1]} subwords; set {setting} well "
             "above that" + (", or set text.byte_fallback = false" if byte_fallback else "")
         ) from error
     raise ConfigError(f"sentencepiece cannot learn from the training text: {message}") from error

@@ -36,7 +36,7 @@ class BestScore:
     waited: int = 0
 
     def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
-        """Return the best score so far, including a new evaluation.
+        """Return the best score of all evaluations so far and of a new one.
 
         score: the dev score of the new evaluation
         step:  the training step of the new evaluation

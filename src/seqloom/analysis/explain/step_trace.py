@@ -160,7 +160,7 @@ def trace_output(
     """Trace the output layer. Returns the probabilities of the next token: (V,)
 
     features: (1, F) input of the output layer
-    formula:  formula of the features
+    formula:  text of the formula with which the features are computed
     """
     readout = decoder.readout
     trace.begin_section("output")

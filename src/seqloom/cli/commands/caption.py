@@ -67,8 +67,8 @@ def _attention_figure(run: Run, image: str, prediction: Prediction) -> CaptionAt
 
     if prediction.attention is None:
         raise ConfigError(
-            f"{run.folder}: the decoder of this model has no attention. Train with "
-            "model.decoder.attention.kind = 'attention' to draw it."
+            f"{run.folder}: the decoder of this model has no attention to draw. Train with "
+            "model.decoder.attention.kind = 'attention'."
         )
     pixels = run.task.prepare(image).image
     assert pixels is not None

@@ -241,7 +241,7 @@ def _average_over_files(
 
     if len(files) != (1 if is_language_model else 2):
         required = "one file" if is_language_model else "two files, sources and targets"
-        raise ConfigError(f"--lines: the run {run.name} needs {required}. Give each path.")
+        raise ConfigError(f"--lines: the run {run.name} needs {required} as arguments.")
     check_files(files)
     columns = [list(read_lines(file)) for file in files]
     if len({len(column) for column in columns}) > 1:

@@ -104,7 +104,7 @@ class OutputFile:
             )
 
     def is_unfinished(self) -> bool:
-        """Return True if an earlier command has started the output and did not finish it.
+        """Return True if an earlier command started the output and did not finish it.
 
         An empty output without a progress file does not count, because it contains nothing to
         continue.

@@ -283,6 +283,6 @@ class TrainingConfig(Section):
         if schedule.warmup is not None and schedule.warmup >= self.steps:
             raise ValueError(
                 f"schedule.warmup is {schedule.warmup} but there are only {self.steps} steps; "
-                "make it smaller"
+                "make the warmup smaller"
             )
         return self

@@ -24,8 +24,8 @@ def collate_rows(sources: TokenRows | Images | Padded | None, targets: TokenRows
         inputs   START y1 … yT
         targets  y1 … yT END
 
-    Because each row contains START or END, no row is empty, and no mean or softmax is
-    taken over zero elements.
+    Because each row contains START or END, no row is empty. So no mean or softmax has an empty
+    input.
     """
     source = pad_rows(sources, last=END) if isinstance(sources, TokenRows) else sources
     assert source is None or len(source.values) == len(targets.lengths), "one source per target"

@@ -242,7 +242,8 @@ def fill_rows(
 
 def _join_rows(rows: list[list[int]], rows_per_batch: int) -> list[IntArray]:
     """Group consecutive rows into batches of `rows_per_batch` rows. The last batch can have fewer
-    rows. Return, for each batch, one array with the pair indices of all its rows."""
+    rows. A row is a list of indices of pairs. Return one array per batch: the
+    indices of all its rows."""
     batches: list[list[int]] = []
     for index, row in enumerate(rows):
         if index % rows_per_batch == 0:

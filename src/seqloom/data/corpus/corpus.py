@@ -113,7 +113,7 @@ class Corpus:
         return (self.for_epoch(epoch) for epoch in range(1 + len(self._other_folders)))
 
     def held_out(self, split: Split) -> Iterator[Example] | None:
-        """Return the examples of the training corpora that are held out for a split.
+        """Return the training examples that are held out for a split.
 
         Return None if this corpus does not contain them. The caller then reads the data files.
         """

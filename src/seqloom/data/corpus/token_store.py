@@ -58,7 +58,7 @@ class MappedFile:
             self.values = np.asarray(self._map)
 
     def release(self) -> None:
-        """Free the memory of the data read so far. It is read from disk again when needed.
+        """Free the memory of the data read so far. Data that is needed again is read from disk.
 
         Does nothing on Windows, which cannot free this memory.
         """
@@ -126,7 +126,7 @@ class TokenStore:
         return TokenRows.of([self[index] for index in indices.tolist()])
 
     def release(self) -> None:
-        """Free the memory of the data read so far. It is read from disk again when needed."""
+        """Free the memory of the data read so far. Data that is needed again is read from disk."""
         self._lengths.release()
         for shard in self.shards:
             shard.release()

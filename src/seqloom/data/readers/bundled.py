@@ -74,8 +74,10 @@ def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[E
 
 
 def without_capitals(text: str) -> tuple[str, str]:
-    """Return the text in lower case, and its labels, separated by spaces. There is one label per
-    character: U if the character was a capital letter, l if it was not.
+    """Return the text in lower case, and a string with one label per character.
+
+    The label is U if the character was a capital letter, and l if it was not. Spaces separate the
+    labels.
 
     If the lower-case form of a character has several characters, the character is not changed. So
     the result has as many characters as the text.

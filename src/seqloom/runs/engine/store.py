@@ -214,7 +214,7 @@ def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Pa
 
 
 def _write_model(model: Model, folder: Path, precision: Precision) -> None:
-    """Write the converted model and its agreement with torch to a folder.
+    """Convert the model, compare its outputs with those of torch, and write both to a folder.
 
     The model is first converted to float32, to check that the conversion is exact. For another
     precision it is then converted again.

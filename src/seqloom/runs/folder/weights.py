@@ -111,7 +111,9 @@ def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
     except RuntimeError as error:
         if not TOO_LARGE.search(str(error)):
             raise
-        raise StorageError(f"{path}: the model of config.toml cannot be built: {error}") from error
+        raise StorageError(
+            f"{path}: cannot build the model that config.toml describes: {error}"
+        ) from error
     finally:
         hook.remove()
 

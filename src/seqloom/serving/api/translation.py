@@ -133,8 +133,8 @@ def choose_direction(
     - If `run` is given, the run with this name is chosen.
     - If only languages are given, the first run that translates from `source` to `target` is
       chosen.
-    - If nothing is given, the only translation run is chosen. The same applies if the language
-      pairs of all runs are unknown. Raises ApiError if there is not exactly one translation run.
+    - If nothing is given, or if the languages of no run are known, the only translation run is
+      chosen. Raises ApiError if there is not exactly one.
     """
     catalogue = service.catalogue
     pair: LanguagePair | None
