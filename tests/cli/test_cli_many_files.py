@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cli_runner import CliResult, run_cli
 from seqloom.cli.inputs import PORTION
 from seqloom.core.errors import SeqloomError
-from seqloom.runs.batch_translation import input_files, worker_processes
+from seqloom.runs.batch_translation import input_files, output_folder, worker_processes
 from seqloom.runs.batch_translation.block_translator import BlockTranslator, Shard
 
 LINES = ["ab", "", "cd", "abcd", "c", "ba", "dd"]
@@ -184,6 +184,25 @@ def test_changed_request_or_input_is_an_error(reverse: Path, inputs: Path, tmp_p
     assert "add --overwrite" in result.stderr
     assert translate(reverse, inputs, output, "--overwrite").exit_code == 0
     assert_complete(reverse, inputs, output)
+
+
+@pytest.mark.slow
+def test_blocks_that_an_interrupted_overwrite_leaves_are_not_used_by_another_command(
+    reverse: Path, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first command stops in its middle. `--overwrite` stops before it has removed the blocks."""
+    output = tmp_path / "out"
+    assert translate(reverse, inputs, output, "--shard", "1/2").exit_code == 0
+
+    def fail(path: Path) -> None:
+        raise OSError(28, "interrupted", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(output_folder.shutil, "rmtree", fail)
+        assert translate(reverse, inputs, output, "--beam", 2, "--overwrite").exit_code == 74
+    result = translate(reverse, inputs, output, "--beam", 2)
+    assert result.exit_code == 78
+    assert "differ in --beam" in result.stderr
 
 
 @pytest.mark.slow

@@ -113,8 +113,14 @@ def test_optuna_continues_its_study(
     for trials in (1, 2):
         result = sweep(recipes, tmp_path, *options, "--trials", trials, "--json")
         assert result.exit_code == 0, result.stderr
-        assert len(json.loads(result.stdout)) == trials
+        first_results = json.loads(result.stdout)
+        assert len(first_results) == trials
     assert len(trainings.commands) == 2
+    other_order = set_options("model.decoder.width=12,24", f"{RATE}=1e-4..1e-2:log", *SHORT)
+    again = sweep(recipes, tmp_path, *other_order, "--trials", 2, "--json")
+    assert again.exit_code == 0, again.stderr
+    assert json.loads(again.stdout) == first_results
+    assert len(trainings.commands) == 2, "the same settings in another order were trained again"
     result = sweep(recipes, tmp_path, *set_options(f"{SEED}=1,2"), "--trials", 4)
     assert result.exit_code == 78
     assert "is a study of other settings" in result.stderr

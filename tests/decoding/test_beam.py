@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from seqloom.decoding.beam import Beam, Candidates, select_candidates
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.text.vocabulary import END, START
@@ -82,6 +83,25 @@ def test_beam_search_drops_finished_sources_from_the_batch() -> None:
     decoder, memory = EchoDecoder(4, words=4), random_memory(4, [2, 3, 1, 2])
     Beam(3, finished=99)(decoder, memory, SearchRequest([1, 2, 3, 3]))
     assert decoder.row_counts == [4, 3 * 3, 3 * 2]
+
+
+def test_finished_sources_are_reported_at_once() -> None:
+    decoder, memory = EchoDecoder(4, words=4), random_memory(4, [2, 3, 1, 2])
+    steps: dict[int, int] = {}
+
+    def on_finished(source: int, hypotheses: list[Hypothesis]) -> None:
+        steps[source] = len(decoder.row_counts)
+
+    Beam(3, finished=99)(decoder, memory, SearchRequest([1, 2, 3, 3], on_finished=on_finished))
+    assert steps == {0: 1, 1: 2, 2: 3, 3: 3}
+
+
+def test_a_request_for_some_sources_reports_the_indices_of_the_whole_batch() -> None:
+    reported: list[int] = []
+    request = SearchRequest([1, 2, 3, 4], on_finished=lambda source, _: reported.append(source))
+    part = request.only([3, 1]).only([1])
+    Beam(2)(EchoDecoder(4, words=4), random_memory(4, [2]), part)
+    assert reported == [1]
 
 
 def test_greedy_search_drops_finished_sources_from_the_batch() -> None:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from seqloom.config.schema.names import StoppingRule
 from seqloom.core.errors import DataError
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
@@ -207,6 +209,33 @@ def test_probabilities_and_attention_equal_those_of_forced_decoding(
                 if forced.attention is not None:
                     assert hypothesis.attention is not None
                     torch.testing.assert_close(hypothesis.attention, forced.attention[:length])
+
+
+@each_decoder
+@few_examples
+@given(
+    seed=seeds,
+    width=st.integers(1, 4),
+    n_best=st.integers(1, 3),
+    stopping=st.sampled_from(["count", "estimate", "bound"]),
+)
+def test_beam_search_reports_each_source_once_with_the_returned_hypotheses(
+    build_decoder: BuildDecoder, seed: int, width: int, n_best: int, stopping: StoppingRule
+) -> None:
+    decoder, memory = build_decoder(seed, 4), random_memory(seed, [2, 3, 1, 4, 2])
+    request = SearchRequest([1, 5, 3, 6, 2], n_best=n_best, keep_attention=keep_all)
+    beam = Beam(width, stopping=stopping)
+    expected = beam(decoder, memory, request)
+    reported: dict[int, list[Hypothesis]] = {}
+
+    def on_finished(source: int, hypotheses: list[Hypothesis]) -> None:
+        assert source not in reported
+        reported[source] = hypotheses
+
+    results = beam(decoder, memory, replace(request, on_finished=on_finished))
+    assert all(results[source] is hypotheses for source, hypotheses in reported.items())
+    assert set(reported) == set(range(5))
+    assert_same(results, expected)
 
 
 @each_decoder

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,11 +23,13 @@ from seqloom.runs.batching import (
     input_tokens,
     run_in_halves,
 )
-from seqloom.runs.options import TEXT_ONLY
+from seqloom.runs.options import TEXT_ONLY, WITH_ATTENTION
+from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
 from seqloom.serving.server.batcher import FunctionCall, Job, JobStreamingCallback
 from seqloom.tasks.task import ModelInput
+from seqloom.text.glossary import RequiredPhrase
 from seqloom.training.loop import train
 from tiny_runs import tiny_config
 
@@ -161,6 +164,42 @@ def test_streaming_callback_receives_tokens_under_the_input_index(
         streamed = callback.tokens.get(index, [])
         assert streamed == list(best.tokens)[: len(streamed)]
     assert any(callback.tokens.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capacity", [2, len(TEXTS)])
+def test_early_predictions_equal_the_returned_ones(
+    run: Run, capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = Predictor(run.model, run.task, torch.device("cpu"))
+    inputs = [run.task.prepare(text) for text in TEXTS]
+    limit_capacity(capacity, monkeypatch)
+    early: dict[int, list[Prediction]] = {}
+    predictions = predictor.predict_inputs(
+        inputs,
+        BeamConfig(width=3),
+        replace(WITH_ATTENTION, n_best=2),
+        range(len(TEXTS)),
+        callback=TokenCollector(),
+        on_prediction=early.__setitem__,
+    )
+    assert early == dict(enumerate(predictions))
+
+
+@pytest.mark.slow
+def test_inputs_with_required_phrases_have_no_early_predictions(run: Run) -> None:
+    predictor = Predictor(run.model, run.task, torch.device("cpu"))
+    first, *others = [run.task.prepare(text) for text in TEXTS]
+    required = replace(first, required_phrases=(RequiredPhrase("a", 0, 0),))
+    early: dict[int, list[Prediction]] = {}
+    predictor.predict_inputs(
+        [required, *others],
+        BeamConfig(width=3),
+        TEXT_ONLY,
+        range(len(TEXTS)),
+        on_prediction=early.__setitem__,
+    )
+    assert set(early) == set(range(1, len(TEXTS)))
 
 
 @pytest.mark.slow

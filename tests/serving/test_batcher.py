@@ -213,3 +213,57 @@ def test_single_jobs_start_immediately_and_concurrent_jobs_are_merged() -> None:
     run_async(submit_all())
     assert job_type.batches[:3] == [["single"]] * 3
     assert job_type.batches[-1] == ["y"] * 5
+
+
+@dataclass(eq=False)
+class EarlyJobType:
+    """Reports the result of the first job at once. The batch ends after `released`."""
+
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def token_budget(self) -> int:
+        return 100
+
+    def process(self, jobs: Sequence[Job]) -> list[Any]:
+        jobs[0].set_result(jobs[0].payload)
+        assert self.released.wait(10)
+        return [job.payload for job in jobs]
+
+    def count_output_tokens(self, results: Sequence[Any]) -> int:
+        return len(results)
+
+
+def test_an_early_result_does_not_wait_for_the_rest_of_the_batch() -> None:
+    job_type = EarlyJobType()
+
+    async def submit_all() -> list[Any]:
+        batcher = Batcher("test")
+        blocker = asyncio.ensure_future(batcher.submit(job_type, ["blocker"], [1]))
+        await blocker  # the batch itself is not finished yet
+        first, second = (
+            asyncio.ensure_future(batcher.submit(job_type, [name], [1]))
+            for name in ("first", "second")
+        )
+        job_type.released.set()
+        results = await asyncio.gather(first, second)
+        batcher.close()
+        return results
+
+    assert run_async(submit_all()) == [["first"], ["second"]]
+
+
+def test_two_calls_of_the_same_function_both_get_a_result() -> None:
+    job_type = RecordingJobType()
+
+    async def submit_all() -> list[Any]:
+        batcher = Batcher("test")
+        blocking = asyncio.ensure_future(batcher.submit(job_type, ["first"], [1]))
+        await asyncio.sleep(0.05)  # the first job is being processed and blocks
+        calls = [asyncio.ensure_future(batcher.call(list)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        job_type.released.set()
+        results = await asyncio.wait_for(asyncio.gather(blocking, *calls), timeout=10)
+        batcher.close()
+        return results
+
+    assert run_async(submit_all()) == [["first"], [], []]

@@ -231,6 +231,7 @@ def test_a_document_is_translated_and_downloaded_once(server: ServerProcess) -> 
         ("a.srt", b"dog\n", {}, "a.srt"),
         ("a.txt", b"dog", {"target": "xx"}, "target: xx is not supported"),
         ("a.txt", b"dog", {"target": ""}, "target: this field is required"),
+        ("a.txt", b" \n", {"source": "auto"}, "file: contains no text, so its language cannot"),
     ],
 )
 def test_unusable_documents_get_400(

@@ -107,17 +107,26 @@ class Beam:
             finished = FinishedScores.start(request, self.stop_after, memory)
         active: ActiveHypotheses | None
         active = ActiveHypotheses.start(decoder, memory, request, finished)
-        while active is not None:
-            active = self._step(decoder, active, prefixes, exclusions, tree, saved, request.tracer)
-        return [
-            tree.best_hypotheses(
-                leaves,
+
+        def hypotheses_of(source: int) -> list[Hypothesis]:
+            return tree.best_hypotheses(
+                saved.leaves[source],
                 source,
                 self.normalisation,
                 request.n_best,
                 complete_length=request.max_lengths[source] if self.rank_unfinished else None,
             )
-            for source, leaves in enumerate(saved.leaves)
+
+        results: dict[int, list[Hypothesis]] = {}
+        while active is not None:
+            active = self._step(decoder, active, prefixes, exclusions, tree, saved, request.tracer)
+            if request.on_finished is not None:
+                for source in saved.finished_sources:
+                    results[source] = hypotheses_of(source)
+                    request.on_finished(source, results[source])
+        return [
+            results[source] if source in results else hypotheses_of(source)
+            for source in range(len(saved.leaves))
         ]
 
     @property
@@ -435,12 +444,14 @@ class ActiveHypotheses:
 class SavedHypotheses:
     """The hypotheses that beam search has saved and does not extend further.
 
-    leaves: for each source, the index of the last token of each saved hypothesis in the
-            `TokenTree`, which stores all tokens
+    leaves:           for each source, the index of the last token of each saved hypothesis in the
+                      `TokenTree`, which stores all tokens
+    finished_sources: the sources for which the search stopped in the latest step
     """
 
     def __init__(self, max_lengths: Sequence[int], stop_after: int) -> None:
         self.leaves: list[list[int]] = [[] for _ in max_lengths]
+        self.finished_sources: list[int] = []
         self._stop_after = stop_after
         # These arrays have one entry per source for which the search continues.
         self._max_lengths = np.array(max_lengths)
@@ -479,6 +490,7 @@ class SavedHypotheses:
         )
         self._save(has_ended, end_nodes)
         self._save(can_continue & done[:, None], nodes)
+        self.finished_sources = self._sources[done].tolist()
         remaining = np.flatnonzero(~done)
         self._max_lengths, self._sources = self._max_lengths[remaining], self._sources[remaining]
         self._finished = self._finished[remaining]

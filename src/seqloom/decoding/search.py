@@ -18,6 +18,8 @@ KeepAttention = Callable[[Tensor], Tensor]
 
 R: rows; L: layers; H: heads; S: source positions.
 """
+OnFinished = Callable[[int, list[Hypothesis]], None]
+"""Called with the index of a source and its hypotheses, best first."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class SearchRequest:
     tracer:         records the candidates of every step. Default: None
     excluded:       for each source, tokens that its outputs must not contain. Default: None, which
                     excludes nothing
+    on_finished:    called with the index of a source in the batch and its hypotheses, as soon as
+                    the search for this source is finished. Only beam search calls it. Default: None
     """
 
     max_lengths: Sequence[int]
@@ -59,6 +63,7 @@ class SearchRequest:
     indices: Sequence[int] | None = None
     tracer: Tracer | None = None
     excluded: Sequence[ExcludedTokens] | None = None
+    on_finished: OnFinished | None = None
 
     @property
     def all_prefixes(self) -> Sequence[Sequence[int]]:
@@ -68,12 +73,19 @@ class SearchRequest:
     def only(self, sources: Sequence[int]) -> "SearchRequest":
         """Return a request for only these sources of the batch."""
         indices = range(len(self.max_lengths)) if self.indices is None else self.indices
+        on_finished = self.on_finished
+
+        def report(source: int, hypotheses: list[Hypothesis]) -> None:
+            assert on_finished is not None
+            on_finished(sources[source], hypotheses)
+
         return replace(
             self,
             max_lengths=[self.max_lengths[source] for source in sources],
             prefixes=None if self.prefixes is None else [self.prefixes[i] for i in sources],
             indices=[indices[source] for source in sources],
             excluded=None if self.excluded is None else [self.excluded[i] for i in sources],
+            on_finished=None if on_finished is None else report,
         )
 
     def check(self, source_count: int) -> None:

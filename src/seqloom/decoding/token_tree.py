@@ -17,8 +17,8 @@ ROOT = -1
 class TokenTree:
     """A tree with one node per generated token; each node points to its parent.
 
-    A search adds nodes at every step and keeps only their indices. At the end, each hypothesis is
-    built by following the pointers from its last token (leaf) back to its first token.
+    A search adds nodes at every step and keeps only their indices. A finished hypothesis is built
+    by following the pointers from its last token (leaf) back to its first token.
 
     In a step, a search may extend one row by several tokens. These tokens have the same attention
     weights. The tree therefore stores the weights once per row, and each node stores its row.
@@ -27,11 +27,14 @@ class TokenTree:
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
         self._keep = keep_attention
         self._source_mask = source_mask  # (B, S)
-        self._attention: list[Tensor] = []  # one (R, ..., S) per step
+        self._attention: list[Tensor] = []  # (R, ..., S) for each step; may be joined
         self._step_offset = 0  # number of rows in all steps before the current one
         self._next_offset = 0
         self._size = 0
-        # For each call of `add`: tokens, log-probabilities, parents and rows, (N,) each.
+        # Tokens, log-probabilities, parents and rows of all nodes. Most searches need these lists
+        # only at the end, so `_columns` appends the new nodes when the lists are needed.
+        self._lists: tuple[list[int], list[float], list[int], list[int]] = ([], [], [], [])
+        # For each later call of `add`: tokens, log-probabilities, parents and rows, (N,) each.
         self._nodes: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     def begin_step(self, attention: Tensor | None, rows: int) -> None:
@@ -56,13 +59,20 @@ class TokenTree:
         first, self._size = self._size, self._size + len(tokens)
         return range(first, self._size)
 
-    @cached_property
+    @property
     def _columns(self) -> tuple[list[int], list[float], list[int], list[int]]:
-        """Tokens, log-probabilities, parents and rows of all nodes, as Python lists."""
-        tokens, log_probabilities, parents, rows = (
-            torch.cat(column).tolist() for column in zip(*self._nodes, strict=True)
-        )
-        return tokens, log_probabilities, parents, rows
+        """Tokens, log-probabilities, parents and rows of all nodes so far, as Python lists."""
+        if self._nodes:
+            new_tokens, new_log_probabilities, new_parents, new_rows = (
+                torch.cat(column).tolist() for column in zip(*self._nodes, strict=True)
+            )
+            tokens, log_probabilities, parents, rows = self._lists
+            tokens += new_tokens
+            log_probabilities += new_log_probabilities
+            parents += new_parents
+            rows += new_rows
+            self._nodes.clear()
+        return self._lists
 
     def _path(self, leaf: int) -> list[int]:
         """Return the nodes from the first token to `leaf`."""
@@ -83,14 +93,13 @@ class TokenTree:
         """
         if not self._attention:
             return None
+        if len(self._attention) > 1:
+            self._attention = [torch.cat(self._attention)]
+        [attention] = self._attention
         node_rows = self._columns[3]
-        rows = torch.tensor([node_rows[node] for node in path], device=self._all_attention.device)
+        rows = torch.tensor([node_rows[node] for node in path], device=attention.device)
         length = self._source_lengths[source]
-        return self._all_attention.index_select(0, rows)[..., :length].cpu()
-
-    @cached_property
-    def _all_attention(self) -> Tensor:
-        return torch.cat(self._attention)
+        return attention.index_select(0, rows)[..., :length].cpu()
 
     @cached_property
     def _source_lengths(self) -> list[int]:

@@ -21,7 +21,7 @@ from seqloom.decoding.build import build_normalisation, build_search
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
-from seqloom.decoding.search import ExcludedTokens, SearchRequest
+from seqloom.decoding.search import ExcludedTokens, OnFinished, SearchRequest
 from seqloom.decoding.streaming import StreamingCallback, StreamingDecoder
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
@@ -55,6 +55,8 @@ from seqloom.text.vocabulary import END
 ProgressCallback = Callable[[int, int], None]
 """Called with the number of finished inputs and the total number of inputs. It may raise an
 exception to stop the prediction."""
+OnPrediction = Callable[[int, list[Prediction]], None]
+"""Called with the index of an input and its outputs, best first."""
 
 
 class Engine(Protocol):
@@ -139,6 +141,7 @@ class Predictor:
         *,
         progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
+        on_prediction: OnPrediction | None = None,
     ) -> list[list[Prediction]]:
         """Return the outputs for each model input, best first.
 
@@ -148,6 +151,10 @@ class Predictor:
                         the same random samples in every batch.
         callback:       receives the tokens while torch generates them, and can cancel an input. An
                         input is identified by its index in `inputs`.
+        on_prediction:  receives the outputs of an input before those of longer inputs of the same
+                        batch are finished. It is called only for inputs that the beam search of
+                        torch decodes, and not for inputs with required phrases. The outputs are
+                        also returned at the end.
         """
         if isinstance(decoding, MinimumBayesRiskConfig):
             candidates = [
@@ -165,22 +172,39 @@ class Predictor:
                 rank_by_expected_utility([*chain.from_iterable(groups)], decoding)[: options.n_best]
                 for groups in zip(*candidates, strict=True)
             ]
+        newline = newline_id(self.task.target_tokenizer)
+        normalisation = build_normalisation(decoding)
+        reduction = AttentionReduction(options.heads, self.head_choice)
+
+        def predictions_of(index: int, hypotheses: list[Hypothesis]) -> list[Prediction]:
+            one = inputs[index]
+            if newline is not None and decoding.stop_at_newline:
+                hypotheses = [
+                    cut_at_newline(each, one, newline, normalisation) for each in hypotheses
+                ]
+            return [build_prediction(self.task, one, each, reduction) for each in hypotheses]
+
+        early: dict[int, list[Prediction]] = {}
+
+        def report(index: int, hypotheses: list[Hypothesis]) -> None:
+            if on_prediction is not None and not inputs[index].required_phrases:
+                early[index] = predictions_of(index, hypotheses)
+                on_prediction(index, early[index])
+
         searched = self._search_inputs(
-            inputs, decoding, options, sample_indices, progress=progress, callback=callback
+            inputs,
+            decoding,
+            options,
+            sample_indices,
+            progress=progress,
+            callback=callback,
+            on_finished=None if on_prediction is None else report,
         )
         if any(one.required_phrases for one in inputs):
             searched = self._force_phrases(inputs, searched, decoding, options, sample_indices)
-        newline = newline_id(self.task.target_tokenizer)
-        if newline is not None and decoding.stop_at_newline:
-            normalisation = build_normalisation(decoding)
-            searched = [
-                [cut_at_newline(each, one, newline, normalisation) for each in hypotheses]
-                for one, hypotheses in zip(inputs, searched, strict=True)
-            ]
-        reduction = AttentionReduction(options.heads, self.head_choice)
         return [
-            [build_prediction(self.task, one, each, reduction) for each in hypotheses]
-            for one, hypotheses in zip(inputs, searched, strict=True)
+            early[index] if index in early else predictions_of(index, hypotheses)
+            for index, hypotheses in enumerate(searched)
         ]
 
     def _search_inputs(
@@ -192,12 +216,15 @@ class Predictor:
         *,
         progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
+        on_finished: OnFinished | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each model input, best first.
 
         sample_indices: one number per input, which acts as a seed of random samples
         progress:       receives the number of finished inputs and the number of all inputs
         callback:       receives the tokens while torch generates them, and can cancel an input
+        on_finished:    receives the index and the hypotheses of an input, as soon as the search for
+                        it is finished (see `SearchRequest`)
         """
         results: list[list[Hypothesis]] = [[] for _ in inputs]
         newline = newline_id(self.task.target_tokenizer)
@@ -212,6 +239,13 @@ class Predictor:
         for indices in self._batches(inputs, width, last_batch_factor):
             batch = [inputs[index] for index in indices]
             has_exclusions = any(one.excluded is not None for one in batch)
+
+            def report(
+                row: int, hypotheses: list[Hypothesis], indices: Sequence[int] = indices
+            ) -> None:
+                if on_finished is not None:
+                    on_finished(indices[row], hypotheses)
+
             request = SearchRequest(
                 max_lengths=[output_limit(each, decoding, self.model, newline) for each in batch],
                 prefixes=[each.prefix for each in batch],
@@ -221,6 +255,7 @@ class Predictor:
                 excluded=[one.excluded or ExcludedTokens() for one in batch]
                 if has_exclusions
                 else None,
+                on_finished=None if on_finished is None else report,
             )
             searched: list[list[Hypothesis] | None] = [None] * len(batch)
             if self.engine is not None:

@@ -52,8 +52,8 @@ def format_number(value: float) -> str:
     Integers have no decimals. Very small and very large numbers are in scientific notation, for
     example 1.0e-05.
     """
-    if math.isinf(value):
-        return "-inf" if value < 0 else "inf"
+    if not math.isfinite(value):
+        return str(float(value))
     if value == round(value) and abs(value) < 1e6:
         return f"{value + 0.0:.0f}"  # the sum turns -0.0 into 0.0
     return f"{value:.3f}" if 0.0005 <= abs(value) < 1e6 else f"{value:.1e}"
@@ -68,7 +68,7 @@ def format_column(values: Sequence[float]) -> list[str]:
     if all(math.isfinite(value) and value == round(value) and abs(value) < 1e6 for value in values):
         return [f"{value + 0.0:.0f}" for value in values]
     has_tiny = any(0 < abs(value) < 0.0005 for value in values)
-    return [format_number(v) if has_tiny or math.isinf(v) else f"{v:.3f}" for v in values]
+    return [format_number(v) if has_tiny or not math.isfinite(v) else f"{v:.3f}" for v in values]
 
 
 def draw_bar(fraction: float, cells: int, ascii_only: bool = False) -> str:

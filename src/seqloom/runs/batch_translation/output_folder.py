@@ -101,14 +101,16 @@ class OutputFolder:
     def _clear(self, files: Sequence[InputFile]) -> None:
         """Remove the results of an earlier command from the output folder.
 
-        These are the file with the command's request, all blocks, and the outputs of `files`. The
-        request is removed first. So an interruption cannot leave a request without its blocks.
+        These are all blocks, the outputs of `files`, and the file with the command's request. The
+        request is removed last. If this method is interrupted, a different command therefore still
+        finds the request, and does not continue with the remaining blocks as if they were its own.
         """
         with storage_errors(self.path):
-            (self.path / RECORD).unlink(missing_ok=True)
-            shutil.rmtree(self.path / BLOCKS, ignore_errors=True)
+            if (self.path / BLOCKS).exists():
+                shutil.rmtree(self.path / BLOCKS)
             for file in files:
                 (self.path / file.name).unlink(missing_ok=True)
+            (self.path / RECORD).unlink(missing_ok=True)
 
     def output_path(self, file: InputFile) -> Path:
         return self.path / file.name

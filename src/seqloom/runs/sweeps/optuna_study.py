@@ -31,7 +31,7 @@ class OptunaStudy:
         backend: Any = import_optional("optuna.storages.journal", "sweep", "seqloom sweep --trials")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._states = optuna.trial.TrialState
-        self._dimensions, self._count = dimensions, count
+        self._dimensions, self._count = list(dimensions), count
         self._path = folder / STUDY
         self._study = optuna.create_study(
             storage=optuna.storages.JournalStorage(backend.JournalFileBackend(str(self._path))),
@@ -54,6 +54,9 @@ class OptunaStudy:
                     f"{self._path}: is a study of other settings: {', '.join(trial.params)}. Repeat "
                     "the command that started it, or choose another folder with --run."
                 )
+            # The command may name the settings in another order than the first command. The name
+            # of a run folder depends on the order.
+            self._dimensions.sort(key=lambda dimension: [*trial.params].index(dimension.key))
             yield self._make(trial.number, trial.params.values())
         for _ in range(self._count - len(stored)):
             trial = self._study.ask()

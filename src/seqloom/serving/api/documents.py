@@ -133,6 +133,10 @@ async def _read_form(service: Service, form: FormData) -> UploadedDocument:
     source = _text_field(form, "source") or AUTO
     if source == AUTO:
         sample = " ".join(document.sources)[: service.limits.characters]
+        if not sample.strip():
+            raise bad_request(
+                "file: contains no text, so its language cannot be detected; set source"
+            )
         source = (await detect_common_language(service, [sample])).language
     source, target = served_languages(service, source, target)
     return UploadedDocument(name, document, source, target)

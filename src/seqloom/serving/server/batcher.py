@@ -33,7 +33,11 @@ class JobType(Protocol):
         ...
 
     def process(self, jobs: Sequence["Job"]) -> Sequence[Any]:
-        """Process a batch. Returns one result per job, in the same order."""
+        """Process a batch. Returns one result per job, in the same order.
+
+        If the result of a job is known earlier than the others, `Job.set_result` passes it to the
+        request at once. The client can then send its next text, which joins the next batch.
+        """
         ...
 
     def count_output_tokens(self, results: Sequence[Any]) -> int:
@@ -91,6 +95,13 @@ class Job:
         """
         return self.future.cancelled()
 
+    def set_result(self, result: Any) -> None:
+        """Pass the result to the request, before the batch of the job is finished.
+
+        Any thread may call this method.
+        """
+        _set_results([self], [result])
+
 
 class JobStreamingCallback:
     """Streaming callback for the search of a batch.
@@ -118,12 +129,11 @@ class JobStreamingCallback:
             on_token(token, log_probability)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FunctionCall:
     """Job type that calls a function. Such a job is always alone in its batch.
 
-    A batch contains only jobs of equal types. Each call has its own function object, so no two
-    calls have equal types.
+    A batch contains only jobs of equal types, and no two function calls are equal.
     """
 
     function: Callable[[], Any]

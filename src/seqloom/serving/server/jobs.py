@@ -61,12 +61,17 @@ class SearchJobType:
         # Such steps are used anyway, because they save more time than cancelling would save.
         fixed_steps = run.predictor.device.type != "cpu" or (choice.compiled and len(inputs) == 1)
         callback = JobStreamingCallback(jobs) if self.streamed or not fixed_steps else None
+
+        def on_prediction(index: int, predictions: list[Prediction]) -> None:
+            jobs[index].set_result(predictions)
+
         return choice.apply(run.predictor).predict_inputs(
             [item.prepared for item in inputs],
             self.decoding,
             self.options,
             [item.index for item in inputs],
             callback=callback,
+            on_prediction=None if fixed_steps else on_prediction,
         )
 
     def count_output_tokens(self, results: Sequence[list[Prediction]]) -> int:
