@@ -413,7 +413,7 @@ class Run:
         attention: bool = True,
         heads: bool = False,
     ) -> list[Prediction]:
-        """Return a prediction for each given target, with the log-probabilities of its tokens.
+        """Return each given target as a prediction, with the log-probabilities of its tokens.
 
         sources:   one text per target. Empty strings for a language model.
         attention: if True, attention weights are returned

@@ -16,7 +16,7 @@ from seqloom.runs.texts.input_reports import InputReport, Problem
 
 @dataclass(frozen=True)
 class Shard:
-    """The part of the blocks that one command translates, if several commands share the work.
+    """The part of the work that one command does, if several commands translate the same files.
 
     number: number of this part, from 1 to `count`
     count:  number of parts
@@ -135,7 +135,7 @@ class LineReport:
 
 @dataclass(frozen=True)
 class BlockReport:
-    """Reports that a block is finished.
+    """Reports that a block of lines is translated.
 
     file:  index of the file among the input files
     index: index of the block in its file

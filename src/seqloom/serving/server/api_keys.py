@@ -16,7 +16,7 @@ EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class ApiKeys:
-    """SHA-256 digests of the accepted keys. An empty tuple disables the check."""
+    """SHA-256 digests of the accepted keys. If there are none, requests need no key."""
 
     digests: tuple[str, ...] = ()
 
