@@ -14,8 +14,8 @@ from seqloom.decoding.rules import FORBIDDEN
 class ScoreRule:
     """Stops the search for a source when its unfinished hypotheses cannot improve the result.
 
-    The result consists of the `count` best finished hypotheses. The search stops when each of them
-    has at least the score of the best unfinished hypothesis.
+    The result consists of the `count` best finished hypotheses. The search stops when there
+    are `count` finished hypotheses with at least the score of the best unfinished hypothesis.
 
     kind: length with which the score of the unfinished hypothesis is computed
           "estimate": its current length, as `early_stopping=False` in transformers

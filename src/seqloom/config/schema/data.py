@@ -148,8 +148,8 @@ class DataConfig(Section):
     def general_data(self) -> "DataConfig | None":
         """The data whose dev split is the general dev set: a second dev set, for information only.
 
-        If `general` is not empty, its corpora are this dev split. Otherwise the dev split of the
-        parent is used, the run that is fine-tuned. None if there is no such split.
+        If `general` is not empty, its corpora are this dev split. Otherwise it is the dev split of
+        the parent, which is the run that is fine-tuned. None if there is no such split.
         """
         if self.general:
             return self.model_copy(update={"dev": self.general, "general": (), "replay": None})
