@@ -262,6 +262,6 @@ def test_a_wrong_export_is_detected_and_leaves_nothing(
         return {**weights, name: weights[name] + 0.01}
 
     monkeypatch.setattr(marian_export, "_weights", wrong_weights)
-    with pytest.raises(StorageError, match="the logits differ by up to"):
+    with pytest.raises(StorageError, match="the logits of the two models differ by up to"):
         export_run(run, "huggingface", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -128,11 +128,11 @@ class LossGradientTrace:
     output:    pieces of the output whose loss is differentiated
     step:      the prediction whose loss is differentiated, counted from 1; None: all predictions
     loss:      -log p of that prediction, or the sum over all predictions
-    encoder:   norms at the hidden states h of each encoder layer
-    decoder:   norms at the hidden states s of each decoder layer; empty for a decoder without
-               hidden states, which predicts labels
+    encoder:   gradient norms at the hidden states h of each encoder layer
+    decoder:   gradient norms at the hidden states s of each decoder layer; empty for a decoder
+               without hidden states, which predicts labels
     attention: gradients of every head in every decoder layer with cross-attention
-    weights:   norm at every parameter
+    weights:   gradient norm at every parameter
     """
 
     source: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Stopping rules of beam search that compare scores of finished and active hypotheses."""
+"""Stopping rules of beam search that compare scores of finished and unfinished hypotheses."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,14 +12,15 @@ from seqloom.decoding.rules import FORBIDDEN
 
 @dataclass(frozen=True)
 class ScoreRule:
-    """Stops the search for a source when its active hypotheses cannot improve the result.
+    """Stops the search for a source when its unfinished hypotheses cannot improve the result.
 
-    The search stops when at least `count` hypotheses have ended and the best active hypothesis has
-    no higher score than the finished hypothesis at rank `count`. The score of the active
-    hypothesis is computed with its current length ("estimate") or with the maximum length
-    ("bound"). Further tokens only lower log p, so that "bound" never misses a better output.
+    The result consists of the `count` best finished hypotheses. The search stops when there
+    are `count` finished hypotheses with at least the score of the best unfinished hypothesis.
 
-    In transformers, "estimate" is `early_stopping=False`, and "bound" is `early_stopping="never"`.
+    kind: length with which the score of the unfinished hypothesis is computed
+          "estimate": its current length, as `early_stopping=False` in transformers
+          "bound":    the maximum length, as `early_stopping="never"` in transformers. This never
+                      misses a better output, because further tokens only lower log p
     """
 
     kind: Literal["estimate", "bound"]
@@ -48,7 +49,7 @@ class ScoreRule:
         """Return True for each source for which the search stops: (B,)
 
         scores:      (B, C) the C best scores of finished hypotheses, best first
-        active:      (B,)   log-probability of the best active hypothesis
+        active:      (B,)   log-probability of the best unfinished hypothesis
         length:      number of tokens of this hypothesis
         max_lengths: (B,)   maximum number of tokens of a hypothesis
         """

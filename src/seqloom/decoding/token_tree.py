@@ -20,8 +20,9 @@ class TokenTree:
     A search adds nodes at every step and keeps only their indices. A finished hypothesis is built
     by following the pointers from its last token (leaf) back to its first token.
 
-    In a step, a search may extend one row by several tokens. These tokens have the same attention
-    weights. The tree therefore stores the weights once per row, and each node stores its row.
+    In each step, the decoder computes one row per hypothesis. A search may extend a hypothesis by
+    several tokens, which all have the attention weights of its row. The tree therefore stores the
+    weights once per row, and each node stores the index of its row.
     """
 
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
@@ -41,7 +42,7 @@ class TokenTree:
         """Start a step and store its attention weights, if the search keeps attention weights.
 
         attention: (R, L, H, S) weights of each row, layer and head; None if there are none
-        rows:      R, the number of rows of the step
+        rows:      R, the number of rows of the decoder in this step
         """
         self._step_offset, self._next_offset = self._next_offset, self._next_offset + rows
         if self._keep is not None and attention is not None:
@@ -52,8 +53,8 @@ class TokenTree:
     ) -> range:
         """Add one node per token. Return the indices of the new nodes. All arguments are (N,).
 
-        parents: node of each token's predecessor, or ROOT
-        rows:    row of the current step that generated each token
+        parents: index of the node before each token; -1 for the first token of a hypothesis
+        rows:    row of the decoder, in the current step, that generated each token
         """
         self._nodes.append((tokens, log_probabilities, parents, rows + self._step_offset))
         first, self._size = self._size, self._size + len(tokens)
@@ -142,8 +143,8 @@ class TokenTree:
         Finished hypotheses come before unfinished ones. Both groups are sorted by score, with the
         best first.
 
-        complete_length: unfinished hypotheses with this number of tokens rank among the finished
-                         ones. Default: None, which ranks every unfinished hypothesis after them
+        complete_length: unfinished hypotheses with this number of tokens are sorted as if they
+                         were finished. Default: None, no such exception
         """
         tokens, log_probabilities, _, _ = self._columns
         paths = [self._path(leaf) for leaf in leaves]

@@ -47,7 +47,7 @@ class Exporter:
     name:    name of the format, for messages
     library: library that loads the exported model, for the model card
     usage:   example program for the model card. FOLDER stands for the name of the exported folder
-    check:   lists the reasons why the run has no equivalent in the format
+    check:   lists the reasons why a run cannot be exported to the format
     write:   writes the files to an existing folder
     verify:  compares the files with the run on some texts, and returns a summary
     """

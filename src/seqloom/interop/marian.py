@@ -106,8 +106,8 @@ def marian_rows(names: Sequence[str], path: Path, start: int | None) -> list[int
 
     names: the pieces of Marian in the order of their ids
     path:  the vocabulary file, for error messages
-    start: id of the token with which the Marian decoder starts. START gets its row. None for the
-           encoder, where START gets the row of <pad>
+    start: id of the token with which the Marian decoder starts. START gets the row of this token.
+           None for the encoder: START gets the row of <pad>
     """
     missing = [name for name in SPECIAL if name not in names]
     if missing:
@@ -152,8 +152,8 @@ def marian_tokenizer(
 ) -> ImportedTokenizer:
     """Build a tokenizer that splits text as the MarianTokenizer of transformers does.
 
-    MarianTokenizer normalises punctuation if the package sacremoses is installed. The result does
-    not.
+    One difference: MarianTokenizer normalises punctuation if the package sacremoses is installed.
+    The tokenizer of seqloom never does.
 
     path:      the sentencepiece model
     names:     the pieces of Marian in the order of their ids

@@ -191,10 +191,10 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     for text in texts:
         expected = vocabulary.ids([*ours.encode(text), END])
         if tokenizer(text)["input_ids"] != expected:
-            raise _difference(f"the exported tokenizer splits {text!r} into other tokens")
+            raise _difference(f"the two tokenizers split {text!r} into different tokens")
     largest = max(_logit_difference(run, model, vocabulary, text) for text in texts)
     if not largest <= TOLERANCE:
-        raise _difference(f"the logits differ by up to {largest:.1e}")
+        raise _difference(f"the logits of the two models differ by up to {largest:.1e}")
     greedy = GreedyConfig(max_length=OUTPUT_LIMIT)
     expected_texts = [
         each.text
@@ -205,7 +205,9 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     found, _ = _generate(model, tokenizer, texts, beams=1)
     wrong = [text for text, a, b in zip(texts, expected_texts, found, strict=True) if a != b]
     if wrong:
-        raise _difference(f"the greedy outputs for {len(wrong)} texts differ, such as {wrong[0]!r}")
+        raise _difference(
+            f"the two models have different greedy outputs for {len(wrong)} texts, such as {wrong[0]!r}"
+        )
     same = _compare_beams(run, model, tokenizer, texts)
     return (
         f"compared on {len(texts)} sentences: same tokens, logits differ by at most {largest:.0e}, "

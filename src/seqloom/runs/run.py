@@ -64,8 +64,8 @@ class Run:
     partners:   for an ensemble, the folders of the other members
     config:     the recipe. For an ensemble, the recipe of the first member.
     settings:   changes to the recipe that were given to `load`
-    heads_note: a warning for the user if the stored alignment heads were chosen for other weights
-                and are therefore not used. Otherwise empty.
+    heads_note: warning that the attention heads which the run folder stores for alignment are not
+                used, because they were chosen for other weights. Empty if there is no problem.
     """
 
     def __init__(
@@ -186,8 +186,8 @@ class Run:
         This is the general form of `translate`, with all options.
 
         progress: called with the number of finished texts and the number of all texts. If
-                  `options.to` lists several languages, only the translation into the last one is
-                  reported.
+                  `options.to` lists several languages, only the translation into the last
+                  language is counted.
         """
         if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -413,7 +413,7 @@ class Run:
         attention: bool = True,
         heads: bool = False,
     ) -> list[Prediction]:
-        """Return a prediction for each given target, with the log-probabilities of its tokens.
+        """Return each given target as a prediction, with the log-probabilities of its tokens.
 
         sources:   one text per target. Empty strings for a language model.
         attention: if True, attention weights are returned
@@ -492,9 +492,10 @@ class Run:
 
 
 def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
-    """Return the value of an option that only translation has.
+    """Return whether an option that only translation supports is on.
 
-    This is `option`, or `default` if `option` is None. For other tasks, return False.
+    If the task is translation, return `option`, or `default` if `option` is None. For other tasks,
+    return False.
     """
     return isinstance(config.task, TranslationConfig) and (default if option is None else option)
 

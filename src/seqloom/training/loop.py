@@ -54,7 +54,8 @@ class Summary:
     general_before: scores on the general dev set at the first evaluation, by name
     general_best:   scores on the general dev set at the step of the best dev score, by name
 
-    The general dev set is a second dev set, for information only. Without it, both are empty.
+    The general dev set is a second dev set, for information only. If there is none,
+    `general_before` and `general_best` are empty.
     """
 
     folder: Path
@@ -286,8 +287,10 @@ def _start_data(session: Session) -> dict[str, Any]:
 
 @contextmanager
 def _locate_failure(session: Session) -> Iterator[None]:
-    """Add the number of the step and the indices of its training examples to the message of a
-    TrainingError that is raised in this context."""
+    """Context manager that adds a location to the message of a TrainingError.
+
+    The location is the number of the step and the indices of its training examples.
+    """
     step, position = session.step + 1, session.stream.position
     try:
         yield

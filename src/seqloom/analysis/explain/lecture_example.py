@@ -102,7 +102,7 @@ class AttentionExample:
 
     @classmethod
     def of_lecture(cls, score: LectureScore, selection: ExampleSelection) -> "AttentionExample":
-        """Return the example with the numbers of the lecture, but this score and selection."""
+        """Return the example with the numbers of the lecture and the given score and selection."""
         match score:
             case "dot" | "bilinear" | "additive" | "rbf":
                 return cls(score=score, selection=selection)

@@ -80,12 +80,11 @@ def gradients(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the gradient of the training loss: its norm at each position, and on which path it
-    arrives.
+    """Show the norm of the gradient of the training loss at each source and target token.
 
-    The paths are the recurrent chain and attention. --at shows the gradient at other places: at
-    hidden states, inside attention or at the weights. With --lines, prints the means over all
-    sentences, by distance from the end of the sentence.
+    Also shows how much of the gradient passes through attention. --at shows the gradient at other
+    places: at hidden states, inside attention or at the weights. With --lines, prints the means
+    over all sentences, by distance from the end of the sentence.
     """
     _check_options(at, lines, step, full, {"--layer": layer, "--head": head})
 
@@ -200,7 +199,7 @@ def _report_attention(
     selected: tuple[int | None, int | None],
     full: bool,
 ) -> _Report:
-    """Differentiate the loss inside cross-attention, and return the gradients as a report.
+    """Compute the gradients of the loss inside cross-attention, and return them as a report.
 
     If `step` is given, the report explains the backward pass of this step.
 

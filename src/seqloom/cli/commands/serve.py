@@ -175,7 +175,8 @@ def serve(
 class ServerOptions:
     """The validated options of `seqloom serve`.
 
-    With --workers, the main process sends this object to each worker process, which calls it.
+    With --workers, each worker process receives a copy of this object. The worker calls the copy,
+    which runs the server.
     """
 
     run_folders: list[Path]

@@ -1,9 +1,9 @@
-"""The part of the JSON Schema that rejects unknown keys, with the messages of the command line.
+"""The part of the JSON Schema that rejects unknown keys of a recipe.
 
-JSON Schema has no keyword for messages. So a rejected key gets a schema that no value matches, and
-this schema contains the message twice:
+The error messages are those of the command line. JSON Schema has no keyword for error messages. The
+schema of an unknown key therefore matches no value and contains the message in two places:
 
-- `errorMessage` is what Visual Studio Code and ajv-errors show.
+- Visual Studio Code and ajv-errors show the value of `errorMessage`.
 - Other validators show the schema itself: {"not": {"description": message}}.
 """
 
@@ -72,10 +72,10 @@ def reject_unknown_keys(keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema
 
 
 def _share_edits(word: str, other: str) -> bool:
-    """Return False if no string can be a misspelling of both words, otherwise True.
+    """Return whether the two words may have a misspelling in common.
 
-    A misspelling differs from a word by one edit. So two words that differ in more than two letters
-    have no misspelling in common.
+    A misspelling is one edit away from a word. So words that differ in more than two letters have
+    no misspelling in common.
     """
     common = (Counter(word) & Counter(other)).total()
     return max(len(word), len(other)) - common <= 2
@@ -90,9 +90,8 @@ def _keys_of_all_tables() -> tuple[str, ...]:
 def _reject_key_of_other_table(name: str, keys: Sequence[str], paths: Sequence[KeyPath]) -> Schema:
     """Return a JSON Schema that rejects a key which is valid only in another table.
 
-    The schema contains the same error message as the command line, which suggests the other table.
-    If the message is not the same for all `paths`, the schema contains a message without
-    suggestions.
+    The error message is that of the command line, which suggests the other table. If this message
+    differs between `paths`, the schema contains a general message without a suggestion.
 
     name:  the rejected key, which is one edit away from one of `keys`
     keys:  the keys that this table accepts

@@ -54,8 +54,7 @@ class ResolvedRecipe:
     config:  the checked recipe with all defaults
     origins: maps the key of each value, as users write it (data.train[0].path), to the origin of
              the value, for example "preset"
-    notes:   messages about settings that have a new name, settings of the recipe that an override
-             removed, a preset that was chosen, and a warm-up that was scaled
+    notes:   messages about automatic changes, for example a renamed setting or a chosen preset
     """
 
     config: RunConfig
@@ -252,8 +251,8 @@ def _resolve_with_preset(
 def _with_preset_key(key: UnknownKey) -> UnknownKey:
     """Add `preset` to the valid keys that the error message about an unknown key suggests.
 
-    Only a key at the top level of the recipe is changed. `preset` is valid there, although it is
-    not a field of `RunConfig`.
+    This applies only to an unknown key at the top level of the recipe. `preset` is valid there,
+    although it is not a field of `RunConfig`. Other unknown keys are returned unchanged.
     """
     return replace(key, valid=(PRESET, *key.valid)) if len(key.path) == 1 else key
 
@@ -293,8 +292,11 @@ def _origins(
 def written_path(path: KeyPath, tables: dict[str, Any]) -> tuple[KeyPath, bool]:
     """Return the path of a setting as users write it, and whether the tables contain the setting.
 
-    The two paths differ if the tables have a single corpus instead of a list of corpora. The path
-    data.train[0].path is then written without index: data.train.path.
+    In a recipe, a list of one corpus can be written as a single corpus without an index. The path
+    data.train[0].path is then written as data.train.path.
+
+    path:   path of the setting in the complete recipe
+    tables: tables of the recipe, before validation
     """
     written: list[str | int] = []
     value: Any = tables

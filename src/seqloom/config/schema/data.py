@@ -146,10 +146,10 @@ class DataConfig(Section):
 
     @property
     def general_data(self) -> "DataConfig | None":
-        """The data of the general dev set, a second dev set, which is scored for information only.
+        """The data whose dev split is the general dev set: a second dev set, for information only.
 
-        These data have the corpora of `general` as dev split. If `general` is empty, they are the
-        data of the parent, the run that is fine-tuned. None if there is no parent with a dev split.
+        If `general` is not empty, its corpora are this dev split. Otherwise it is the dev split of
+        the parent, which is the run that is fine-tuned. None if there is no such split.
         """
         if self.general:
             return self.model_copy(update={"dev": self.general, "general": (), "replay": None})

@@ -1,4 +1,4 @@
-"""Converts and normalises real-valued windows for the network, and converts the outputs of the
+"""Normalises windows (sections of time series) for the network, and converts the outputs of the
 network back to values.
 """
 
@@ -103,11 +103,11 @@ class Scale:
         rotated: bool,
         context_form: SeriesForm | None = None,
     ) -> Self:
-        """Compute the means and standard deviations from the training windows.
+        """Compute means and standard deviations from training windows (sections of time series).
 
-        rotated: whether training rotates the windows. If so, the mean of each column is set to
-                 zero, and all columns get the same deviation, the root mean square of all numbers.
-                 Then the scale does not depend on the rotation.
+        rotated: True if training rotates the windows at random. All columns then get the mean 0
+                 and the same deviation, the root mean square of all numbers. Such a scale does not
+                 depend on the rotation.
         """
         columns = windows[0].future.shape[1]
         rows = np.concatenate(

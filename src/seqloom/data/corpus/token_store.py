@@ -111,7 +111,7 @@ class TokenStore:
 
     @property
     def ids(self) -> IntArray:
-        """The ids of all texts. Only for a corpus of one shard."""
+        """The ids of all texts as one array. The corpus must have only one shard."""
         (shard,) = self.shards
         return shard.ids
 
@@ -133,7 +133,7 @@ class TokenStore:
 
 
 class TokenWriter:
-    """Appends texts to the two files of a `TokenShard`."""
+    """Writes texts to the two files of a shard: the token ids, and the offset of each text."""
 
     def __init__(self, ids: BinaryIO, offsets: BinaryIO, vocabulary_size: int) -> None:
         self._ids = ids

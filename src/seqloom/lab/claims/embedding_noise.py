@@ -114,9 +114,9 @@ def _perplexity(run: Run, examples: Sequence[Example]) -> float:
 
 def judge(results: Results) -> Verdict:
     def gaps(condition: str) -> list[float]:
-        """Return log perplexity of unseen sentences minus log perplexity of training sentences.
+        """Return how much worse the model predicts unseen sentences, one number per seed.
 
-        There is one gap per seed.
+        The number is the log perplexity of unseen sentences minus that of training sentences.
         """
         perplexities = zip(
             results.over_seeds(condition, TEST_PERPLEXITY),

@@ -46,7 +46,7 @@ class ReversedSourceSettings:
 def configure(trial: Trial[ReversedSourceSettings]) -> RunConfig:
     """Return the recipe of an encoder-decoder without attention.
 
-    The conditions differ in the direction in which the encoder reads.
+    The condition of the trial says whether the encoder reads the source forwards or in reverse.
     """
     settings = trial.settings
     direction = "forward" if trial.condition == FORWARD else "backward"

@@ -74,7 +74,7 @@ def draw_clause(random: Random, nouns: int) -> Clause:
 
 
 def word_order(clause: Clause, language: ToyLanguage) -> list[NumberedConcept]:
-    """Return the concepts of a clause in the word order of the language."""
+    """Return the concepts (word meanings) of a clause in the word order of the language."""
     concepts = list(enumerate((*clause.subject, clause.verb, *clause.object)))
     verb = len(clause.subject)
     subject, object_ = (

@@ -37,9 +37,7 @@ CACHE_LINE = 16
 class PackedLinear:
     """Computes W x + b for one linear layer, or for several joined layers with the same input.
 
-    weight: (in, out), the transpose of W. `of` with `transpose=True` leaves a gap in memory after
-            each row. Without gaps, rows whose length is a power of two would compete for the same
-            few places in the processor's cache
+    weight: (in, out), the transpose of W
     bias:   (out,)
     """
 
@@ -58,11 +56,13 @@ class PackedLinear:
         if not transpose:
             return cls(weight.T, bias)
         outputs, width = weight.shape
+        # A gap after each row: without gaps, rows whose length is a power of two would compete for
+        # the same few places in the processor's cache.
         storage = weight.new_empty(width, outputs + CACHE_LINE)
         return cls(storage[:, :outputs].copy_(weight.T), bias)
 
     def select(self, rows: Tensor) -> "PackedLinear":
-        """Return self, because the weights are the same for all rows of a decoder state."""
+        """Return self. A selection of rows of a decoder state does not change the weights."""
         return self
 
     def __call__(self, states: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class PackedLinearCache:
 
     Packed weights are joined and transposed, which makes products with few rows faster on a CPU.
     Weights on a GPU are not packed. Weights that need a gradient are not packed either, because an
-    optimiser may change them without increasing their version counter.
+    optimiser may change them in a way that this class cannot detect.
     """
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from seqloom.runs.texts.input_reports import InputReport, Problem
 
 @dataclass(frozen=True)
 class Shard:
-    """The part of the blocks that one command translates, if several commands share the work.
+    """The part of the work that one command does, if several commands translate the same files.
 
     number: number of this part, from 1 to `count`
     count:  number of parts
@@ -54,7 +54,9 @@ class FileEnd:
 
 @dataclass(frozen=True)
 class TranslationJob:
-    """Everything that a process needs to translate blocks. It can be sent to other processes.
+    """Everything that a process needs to translate blocks of lines: run, options and files.
+
+    A job can be sent to other processes.
 
     folders:  the run folder, or the run folders of an ensemble
     settings: changes to the recipe, such as "model.decoder.attention.selection=argmax"
@@ -79,7 +81,7 @@ class TranslationJob:
         )
 
     def unfinished_blocks(self, file: int, shard: Shard) -> Iterator[Block | FileEnd]:
-        """Yield the unfinished blocks of a file that belong to the shard.
+        """Yield the blocks of a file that belong to the shard and are not translated yet.
 
         The last item is a `FileEnd`, which contains the number of these blocks.
 
@@ -99,7 +101,7 @@ class TranslationJob:
 class LineReport:
     """The lines of a file that need a warning. Line numbers are counted from 1.
 
-    inputs:       lines with problems other than the two below, such as unknown words
+    inputs:       problems of the source lines, such as unknown words, with the line numbers
     total:        number of translated lines
     missing_tags: numbers of the lines without any of the tags of the run, such as <U>
     truncated:    numbers of the lines whose output reached the length limit
@@ -111,7 +113,7 @@ class LineReport:
     truncated: list[int] = field(default_factory=list)
 
     def add(self, other: "LineReport") -> None:
-        """Add the contents of `other`, a report about other lines of the same file, to this one."""
+        """Add the contents of a report about other lines of the same file."""
         self.total += other.total
         self.inputs.total = self.total
         self.missing_tags += other.missing_tags
@@ -133,7 +135,7 @@ class LineReport:
 
 @dataclass(frozen=True)
 class BlockReport:
-    """Reports that a block is finished.
+    """Reports that a block of lines is translated.
 
     file:  index of the file among the input files
     index: index of the block in its file
@@ -146,10 +148,10 @@ class BlockReport:
 
 
 class BlockTranslator:
-    """Translates blocks with a loaded run.
+    """Translates blocks of lines with a loaded run.
 
     job: describes the run, the options and the files
-    run: the run, if it is loaded already. Default: `job.folders` is loaded
+    run: the run, if it is loaded already. Default: load it from `job.folders`
     """
 
     def __init__(self, job: TranslationJob, run: Run | None = None) -> None:

@@ -35,7 +35,7 @@ def translate_with_ray(
 
     files:   indices of the files
     address: address of the cluster, or "local" to start one on this machine
-    workers: number of actors. Default: one per GPU of the cluster, or one per `threads` cores
+    workers: number of actors. Default: one per GPU; without GPUs, one per `threads` cores
     threads: number of cores of each actor
     """
     if not files:

@@ -16,7 +16,7 @@ EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class ApiKeys:
-    """SHA-256 digests of the accepted keys. An empty tuple disables the check."""
+    """SHA-256 digests of the accepted keys. If there are none, requests need no key."""
 
     digests: tuple[str, ...] = ()
 
@@ -33,8 +33,8 @@ class ApiKeys:
         invalid = [n for n, words in entries if not re.fullmatch("[0-9a-f]{64}", words[0])]
         if invalid:
             raise DataError(
-                f"{path}:{invalid[0]}: not a SHA-256 digest in hexadecimal. The file contains "
-                f"digests of keys, not keys; add one with: {ADD_KEY_COMMAND}"
+                f"{path}:{invalid[0]}: not a SHA-256 digest in hexadecimal. The file must "
+                f"contain digests of keys, not the keys; add a digest with: {ADD_KEY_COMMAND}"
             )
         if any(words[0] == EMPTY_DIGEST for _, words in entries):
             raise DataError(

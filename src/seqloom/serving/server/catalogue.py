@@ -61,13 +61,13 @@ class LoadedRun:
 
     @property
     def token_run(self) -> Run:
-        """The run as a `Run`. Raises an AssertionError if it is a `Forecaster`."""
+        """The run. Raises an AssertionError if it is a forecasting run."""
         assert isinstance(self.run, Run)
         return self.run
 
     @property
     def forecaster(self) -> Forecaster:
-        """The run as a `Forecaster`. Raises an AssertionError if it is a `Run`."""
+        """The run. Raises an AssertionError if it is not a forecasting run."""
         assert isinstance(self.run, Forecaster)
         return self.run
 
@@ -230,10 +230,10 @@ def _unique_names(folders: Sequence[Path]) -> list[str]:
 
 
 def _prepare_engine(run: Run | Forecaster) -> str:
-    """Load the engine of a translation run, so that the first request does not wait for it.
+    """Load the inference engine of a run, so that the first request does not wait for it.
 
-    This is the engine for requests that need only the text of the outputs. Returns its name. If the
-    run is not for translation, returns "torch" and loads nothing.
+    Returns the name of the engine. For a translation run, this is the engine for requests that need
+    only the text of the outputs. For other runs, loads nothing and returns "torch".
     """
     if isinstance(run, Forecaster):
         return "torch"

@@ -80,7 +80,11 @@ class SearchJobType:
 
 @dataclass(frozen=True)
 class ForecastJobType:
-    """Job type that forecasts numbers with a run. All windows have the same number of rows."""
+    """Job type that forecasts numbers with a run.
+
+    The input of a job is a window: the observed rows of a time series. All windows have the same
+    number of rows.
+    """
 
     forecaster: Forecaster
 

@@ -52,14 +52,16 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
 def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     """Return True if training steps are captured as CUDA graphs and replayed.
 
-    The setting `training.loop` decides. With "auto", steps are captured if the device is a GPU and
-    training uses teacher forcing. Without teacher forcing, the operations differ from step to step
-    and cannot be captured. With "auto", steps of models with extensions are not captured either,
-    because the code of an extension may run different operations for different data.
+    The setting `training.loop` decides. With "auto", steps are captured on a GPU, except for:
 
-    If the sources are sequences of vectors (frames), steps are never captured, because the batches
-    have many different lengths. Nor are they captured with FSDP, which allocates memory in every
-    step, or with activation checkpointing, which reads the random state of the GPU.
+    - training without teacher forcing, where the operations differ from step to step
+    - models with extensions, whose code may run different operations for different data
+
+    With any setting, steps are not captured in these cases:
+
+    - The sources are sequences of vectors (frames). Their batches have many different lengths.
+    - Training uses FSDP, which allocates memory in every step.
+    - Training uses activation checkpointing, which reads the random state of the GPU.
     """
     settings = config.training
     if config.data.has_frames:
@@ -78,8 +80,8 @@ def choose_precision(
 ) -> Precision:
     """Choose the precision of training.
 
-    With `training.precision = "auto"`, training uses bf16 on a GPU that supports it and on a CPU
-    that is faster with it, otherwise fp32. A model that predicts vectors is always trained in fp32
+    The setting `training.precision` decides. With "auto", training uses bf16 on a GPU that supports
+    bf16 and on a CPU that is faster with bf16, otherwise fp32. Models that predict vectors use fp32
     with "auto", because bf16 has only 8 significant bits.
     """
     if settings.precision != "auto":

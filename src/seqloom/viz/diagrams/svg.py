@@ -159,7 +159,7 @@ class Drawing:
         )
 
     def circle(self, x: float, y: float, text: str) -> None:
-        """Draw a small circle with one character, such as the sum of a residual connection."""
+        """Draw a small circle with one character, such as the + of a residual connection."""
         self._elements.append(f'<circle class="plain" cx="{x:.1f}" cy="{y:.1f}" r="11"/>')
         self.text(x, y, text, css_class="bold")
 

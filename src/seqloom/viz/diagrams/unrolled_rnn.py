@@ -38,9 +38,9 @@ class _Chain:
 def draw_unrolled_rnn(trace: ForwardTrace) -> Svg:
     """Draw every step of the lowest recurrent layer: token, hidden vector and prediction.
 
-    For a language model, this is a layer of the decoder. The prediction of a step is the next token
-    of the text with its probability. For other models, this is a layer of the encoder, and the
-    drawing has no predictions.
+    For a language model, the layer belongs to the decoder. The prediction of a step is the next
+    token of the text with its probability. For other models, the layer belongs to the encoder, and
+    the drawing has no predictions.
     """
     chain = _chain(trace)
     labels = [token_label(token) for token in chain.tokens]
