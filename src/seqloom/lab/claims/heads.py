@@ -86,8 +86,8 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
 def configure(trial: Trial[HeadsSettings]) -> RunConfig:
     """Return the recipe of a Transformer with one encoder layer and one decoder layer.
 
-    The condition of the trial determines the number of heads. The heads divide a fixed width among
-    them.
+    The condition of the trial differs between the compared models. It determines the number of
+    heads. The total width is fixed, so a model with more heads has narrower heads.
     """
     settings = trial.settings
     data: Tables = {"folder": str(_folder(trial))}
