@@ -498,7 +498,8 @@ class SavedHypotheses:
 def step_outcome(
     active: ActiveHypotheses, candidates: Candidates, selection: BeamSelection, remaining: Tensor
 ) -> StepOutcome:
-    """Return which candidates a step compared, finished and kept, for the trace of the search.
+    """Return what the trace of a search stores: the candidates that a step compared, the candidates
+    that ended, and the candidates that the next step extends.
 
     remaining: indices of the sources for which the search continues
     """

@@ -212,7 +212,7 @@ class ProtectedText:
 
 
 def protect(text: str, spans: Sequence[Span]) -> ProtectedText:
-    """Divide a text at its protected spans.
+    """Divide a text into spans at its start, a part to translate, and spans at its end.
 
     text: a text without white space at its ends
     """

@@ -37,8 +37,8 @@ ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS
 class HeadsSettings:
     """Sizes of the experiment.
 
-    length: number of tokens of each of the three strings in a source. A target word takes one
-            letter from each string, so a larger length means that these letters are farther apart
+    length: number of tokens of each of the three strings in a source. A target word combines
+            one letter of each string. In longer strings, these letters are farther apart
     rate:   learning rate
     tests:  number of test examples
     """

@@ -52,7 +52,7 @@ def is_run(folder: Path) -> bool:
 
 
 def read_pointers(folder: Path) -> Pointers:
-    """Return the contents of the files `best` and `latest`.
+    """Return the contents of the files `best` and `latest` of a run folder.
 
     If two calls return different contents, a training run has saved weights or a checkpoint between
     these calls.

@@ -54,10 +54,10 @@ def required_phrases(
 ) -> tuple[RequiredPhrase, ...]:
     """Return the phrases that a glossary requires in the output for a text.
 
-    If the tokenizer can encode a phrase, the phrase is returned as the tokenizer decodes it, for
-    example in lower case.
+    Each phrase is written as the tokenizer would decode it, for example in lower case. A phrase
+    that the tokenizer cannot encode is not changed.
 
-    tag: the tag that the model reads in front of the text; "" if there is none
+    tag: language tag that the model reads in front of the text; "" if there is none
     """
     tag_words = len(tag.split()) if task.tag_side == "source" else 0
     tokenizer = task.target_tokenizer
@@ -93,7 +93,7 @@ def required_counts(one: ModelInput) -> Counter[str]:
 class PhraseForcer:
     """Searches again for outputs that lack a required phrase or contain it too often.
 
-    search:   runs the search of the request again, for changed inputs
+    search:   repeats the first search, with changed inputs
     attend:   returns the attention weights of an output
     complete: completes the prefix of each input with greedy search
     """
