@@ -124,7 +124,7 @@ def configure(trial: Trial[HeadsSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[HeadsSettings]) -> Numbers:
-    """Measure word accuracy in percent, at each evaluation and averaged over all of them."""
+    """Measure word accuracy in percent, at each evaluation, and its mean over all evaluations."""
     _write_zip_corpus(trial)
     run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "token-accuracy")]
