@@ -60,8 +60,8 @@ class Fit:
 def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
     """Fit log value = exponent · log length + constant by least squares.
 
-    Only the 4 longest lengths (FITTED) are used. The result includes the usual 95% confidence interval
-    of the exponent, which is based on Student's t distribution.
+    Only the 4 longest lengths (FITTED) are used. The result includes the 95% confidence interval of
+    the exponent, which is based on Student's t distribution.
     """
     x = [math.log(length) for length in lengths[-FITTED:]]
     y = [math.log(value) for value in values[-FITTED:]]
