@@ -231,7 +231,7 @@ def test_existing_files_are_kept_without_overwrite(
     (output / "a.txt").write_text("old", encoding="utf-8")
     result = translate(reverse, inputs, output)
     assert result.exit_code == 78
-    assert "has files with the names of outputs: a.txt. Add --overwrite" in result.stderr
+    assert "already contains output files: a.txt. Add --overwrite" in result.stderr
     assert (output / "a.txt").read_text(encoding="utf-8") == "old"
 
 

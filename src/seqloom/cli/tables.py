@@ -63,7 +63,7 @@ def supports_unicode() -> bool:
 
 
 def make_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table without lines. The first column is left-aligned, the others right-aligned."""
+    """Return a table without borders. All columns except the first are right-aligned."""
     table = Table(box=None, pad_edge=False)
     for column, header in enumerate(headers):
         table.add_column(header, justify="right" if column else "left")

@@ -108,8 +108,8 @@ class Packing:
     def cross_mask(self) -> Tensor:
         """(B, 1, T, S), True where a target position may attend to a source position.
 
-        Target padding attends to all source positions, not only to source padding. In a row
-        without source padding it would otherwise attend to nothing, and its softmax would be NaN.
+        A target position attends to the source of its own pair. Target padding has no pair and
+        attends to all source positions: if it attended to nothing, its softmax would be NaN.
         """
         padding = (self.target_pairs == 0)[:, None, :, None]
         return _same_pair(self.target_pairs, self.source_pairs) | padding
@@ -161,8 +161,11 @@ class Batch:
 
     @property
     def num_targets(self) -> int:
-        """Number of target positions that count in the loss: all except padding and the first
-        `lead` positions of each row."""
+        """Number of target positions that count in the loss.
+
+        Padding does not count. The first `lead` positions of a row are only context, so they do
+        not count either.
+        """
         counted = self.targets.lengths if self.lead is None else self.targets.lengths - self.lead
         return int(counted.sum())
 

@@ -70,7 +70,7 @@ class Beam:
 
     @property
     def tokens_per_hypothesis(self) -> int:
-        """Number of candidates per hypothesis: one for each of this many best next tokens."""
+        """Number of best next tokens with which each step extends a hypothesis."""
         return self.width + self.extra_candidate
 
     @property
@@ -184,7 +184,10 @@ class Beam:
         self, active: "ActiveHypotheses", selection: "BeamSelection", length: int
     ) -> "tuple[FinishedScores | None, Tensor | None]":
         """Return the scores of the finished hypotheses after this step, and a mask (B,) that is
-        True for each source for which the search stops. Both are None if there is no `score_rule`.
+        True for each source for which the search stops.
+
+        Both are None if the search stops after a number of finished hypotheses, whatever their
+        scores.
         """
         rule, finished = self.score_rule, active.finished
         if rule is None or finished is None:
@@ -279,9 +282,9 @@ class BeamSelection:
 
         Return two or three boolean tables (B, K'), with K' candidates per source:
 
-        - `ended`: True for each candidate that ends in END
-        - True for each entry of `continuing` that holds a candidate; empty entries have a
-          log-probability of -inf
+        - for the best candidates: True if the candidate ends in END
+        - for the best candidates without END: True if the candidate exists. If a source has fewer
+          than K' of them, the rest of its row is False
         - only if `is_over` is given: `is_over`, repeated in every column
 
         All tables are copied at once, so that the host waits for the device once per step.
@@ -311,12 +314,12 @@ def select_candidates(candidates: Candidates, width: int) -> BeamSelection:
 
 @dataclass(frozen=True)
 class FinishedScores:
-    """Scores and length limits of the B sources that the search has not finished.
+    """Scores of the finished hypotheses of each source for which the search continues.
 
-    The stopping rule (`ScoreRule`) compares them with the scores of active hypotheses.
+    The stopping rule (`ScoreRule`) compares these scores with those of active hypotheses.
 
-    scores:      (B, C) the C best scores of finished hypotheses; -inf where fewer have ended
-    max_lengths: (B,)   maximum number of tokens
+    scores:      (B, C) the C best scores of each source; -inf if fewer hypotheses have finished
+    max_lengths: (B,)   maximum number of output tokens of each source
     """
 
     scores: Tensor
@@ -470,8 +473,11 @@ class SavedHypotheses:
         """Save the hypotheses that end in this step. If the search stops for a source, also save
         its unfinished hypotheses.
 
-        Return the indices of the sources for which the search continues. The step has B sources
-        and two lists of K' candidates per source. All tokens are nodes of the `TokenTree`.
+        Return the indices of the sources for which the search continues.
+
+        Each of the B sources has two lists of K' candidates: the best candidates, and the best
+        candidates without END. A node is the index of a token in the `TokenTree`, which stores
+        all tokens.
 
         has_ended:    (B, K') first list: True for candidates that end in END
         can_continue: (B, K') second list: True for candidates that the next step can extend
@@ -504,7 +510,8 @@ class SavedHypotheses:
 def step_outcome(
     active: ActiveHypotheses, candidates: Candidates, selection: BeamSelection, remaining: Tensor
 ) -> StepOutcome:
-    """Return which candidates a step compared, finished and kept, for the trace of the search.
+    """Return what the trace of a search stores: the candidates that a step compared, the candidates
+    that ended, and the candidates that the next step extends.
 
     remaining: indices of the sources for which the search continues
     """

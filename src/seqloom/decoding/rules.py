@@ -199,10 +199,10 @@ class ForcedPrefixes:
         self._tokens = torch.tensor(rows, dtype=torch.long, device=device)  # (B, P)
 
     def at(self, position: int, sources: Callable[[], Tensor]) -> Tensor | None:
-        """Return the token (R,) that each row must generate at this position; PAD if no token is
-        forced in a row.
+        """Return the token (R,) that each row must generate at this position.
 
-        Return None if all prefixes end before this position.
+        The token is PAD in a row whose prefix ends before this position. The result is None if all
+        prefixes end before it.
 
         sources: function that returns the index (R,) of the source of each row. `at` calls it only
                  if a prefix reaches this position
@@ -214,7 +214,7 @@ def default_max_length(source_tokens: int, config: SearchRulesConfig) -> int:
     """Return the maximum number of output tokens, END included, for `source_tokens` source tokens.
 
     This is the recipe's `max_length` if it is set. Otherwise it is twice the source length plus 32,
-    at most 256, but always enough for `min_length` tokens and END.
+    but at most 256. This default is raised if it is too small for `min_length` tokens and END.
     """
     if config.max_length is not None:
         return config.max_length

@@ -27,7 +27,8 @@ class ExcludedTokens:
     """Tokens that the outputs of one source must not contain after their forced prefix.
 
     sequences:    token sequences that must not occur. A sequence that lies completely in the
-                  prefix is allowed; one that only starts there is not
+                  prefix is allowed. A sequence that starts in the prefix and ends after it is
+                  not allowed
     after_prefix: tokens that must not follow the prefix directly
     """
 

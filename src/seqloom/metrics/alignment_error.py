@@ -18,7 +18,7 @@ _GOLD_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """The gold links of one sentence pair; `possible` includes `sure`."""
+    """The gold links of one sentence pair. The possible links include the sure links."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]

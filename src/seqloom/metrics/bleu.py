@@ -68,8 +68,8 @@ def reference_columns(references: References) -> list[list[str]]:
     """Convert references to the columns that sacrebleu expects.
 
     The first column contains the first reference of each sentence, the second column the second
-    reference, and so on. A missing reference is None. sacrebleu skips None, although its types do
-    not allow it.
+    reference, and so on. A missing reference is None, which sacrebleu skips, although its type
+    annotations do not allow None.
     """
     columns: list[list[str]] = [list(column) for column in zip_longest(*references)]
     return columns

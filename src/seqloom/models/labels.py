@@ -113,7 +113,7 @@ class LabelDecoder(DecoderModule):
         return self.output(self._features(labelled, tokens), None)
 
     def _features(self, labelled: Tensor, tokens: Tensor) -> Tensor:
-        """Compute the input features of the readout: (…, F + 1)
+        """Compute the input of the readout, the layer that computes logits: (…, F + 1)
 
         If the decoder reads the previous label, its embedding is appended to the vector. F is the
         width of the vector with the embedding. Dropout is not applied to the end flag.

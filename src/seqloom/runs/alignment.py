@@ -74,7 +74,7 @@ def combine_alignments(
     """
     if forward.weights.shape != backward.weights.shape[::-1]:
         raise DataError(
-            "the two runs split a sentence pair into different numbers of source and target words: "
+            "the two runs find different numbers of (source, target) words in a sentence pair: "
             f"{forward.weights.shape[::-1]} and {backward.weights.shape}. Separate words by spaces"
         )
     links = symmetrise(*align_by_agreement(forward.weights, backward.weights), how)
@@ -93,9 +93,9 @@ def find_heads(outputs: Sequence[Prediction], gold: Sequence[GoldLinks]) -> list
     """Score how well different choices of attention heads align words. Best choices come first.
 
     The choices are: each single head, the mean of the best 2, 3, … heads, the mean of each layer,
-    and the mean of all heads. Each choice is tried twice. In the first trial, a token is aligned by
-    the attention of the step that generates it, in the second by that of the next step. Of two
-    choices with the same error rate, the one with fewer heads comes first.
+    and the mean of all heads. Each choice is scored twice: with the attention of the step that
+    generates a token, and with the attention of the next step. If two choices have the same error
+    rate, the one with fewer heads comes first.
 
     outputs: predictions with the attention of every head, from `run.score(…, heads=True)`
     gold:    the correct links of each sentence pair
@@ -136,8 +136,8 @@ def _head_groups(ranked: Sequence[Head], shift: int) -> Iterator[HeadChoice]:
     """Yield the groups of heads to average: the best two, three, …; each layer; all heads.
 
     ranked: all heads, best first
-    shift:  0 if a token is aligned by the attention of the step that generates it, 1 if by that of
-            the next step
+    shift:  0 to align a token by the attention of the step that generates it, 1 to align it by the
+            attention of the next step
     """
     groups = [tuple(ranked[:count]) for count in range(2, min(MAX_AVERAGED, len(ranked)) + 1)]
     for layer in sorted({layer for layer, _ in ranked}):
@@ -215,8 +215,8 @@ def check_gold_links(
         raise DataError(
             "\n".join(
                 [
-                    f"{name}: some links refer to words that the sentences do not have. Words are "
-                    "separated by spaces and counted from 0, source before target:",
+                    f"{name}: some links refer to words beyond the end of a sentence. A link "
+                    "0-1 joins source word 0 and target word 1. Spaces separate words:",
                     *problems[:10],
                     *([f"  and {len(problems) - 10} more lines"] if len(problems) > 10 else []),
                 ]

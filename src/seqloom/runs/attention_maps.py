@@ -41,10 +41,10 @@ class HeadChoice:
         return attention[..., layers, heads, :].mean(-2)
 
     def shift_rows(self, attention: Tensor) -> Tensor:
-        """Return the attention in an order in which row t aligns token t: (T, S) -> (T, S)
+        """Return attention whose row t shows what token t is aligned to: (T, S) -> (T, S)
 
-        If `shift` is 0, nothing changes. If it is 1, each row is replaced by the next one. The last
-        row stays, because there is no row after it.
+        If `shift` is 0, this is row t of `attention`. If `shift` is 1, it is row t + 1. The last
+        row stays the same, because there is no row after it.
         """
         steps = torch.arange(len(attention)) + self.shift
         return attention[steps.clamp(max=len(attention) - 1)]

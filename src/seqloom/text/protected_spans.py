@@ -129,9 +129,9 @@ def clusters(text: str) -> Iterable[Span]:
 def cluster_start(text: str, index: int) -> int:
     """Return where to split a text near an index, without splitting a visible character.
 
-    This is the start of the visible character that contains the index. If that is the start of the
-    text, the function returns the end of the character. If the character is the whole text or very
-    long, the function returns `index`.
+    The result is the start of the visible character at this index. For the first visible character
+    of a text, the result is its end, so that no part of the text is empty. If the visible character
+    is the whole text or very long, the result is `index`.
     """
     start = index
     while start > 0 and index - start < MAX_CLUSTER_LENGTH and _continues(text, start):
@@ -177,7 +177,7 @@ class ProtectedText:
 
     @property
     def text(self) -> str:
-        """The whole text: `leading`, `core` and `trailing`."""
+        """The whole text: `leading`, `core` and `trailing`, joined."""
         return self.leading + self.core + self.trailing
 
     @property
@@ -212,7 +212,7 @@ class ProtectedText:
 
 
 def protect(text: str, spans: Sequence[Span]) -> ProtectedText:
-    """Divide a text at its protected spans.
+    """Divide a text into spans at its start, a part to translate, and spans at its end.
 
     text: a text without white space at its ends
     """
@@ -248,10 +248,11 @@ def _has_letters(text: str, spans: Sequence[Span]) -> bool:
 
 
 def missing_spans(protected: ProtectedText, output: str) -> list[int]:
-    """Return the indices, in `protected.inner`, of the spans that are missing in an output.
+    """Return which of the spans inside a protected text are missing in an output.
 
-    If `protected.inner` contains the same text n times, the output must also contain it n times.
-    If the output contains it only m < n times, the last n - m of these spans are missing.
+    The result contains the indices of these spans in `protected.inner`. If n spans have the same
+    text, the output must contain this text n times. If the output contains it only m < n times, the
+    last n - m of the n spans are missing.
     """
     available = {text: output.count(text) for text in set(protected.inner_texts)}
     missing = []
@@ -284,7 +285,7 @@ def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
     If a punctuation mark, a placeholder or a tag is attached to a word of the source, it is also
     attached to a word of the output. All other spans are separated from words by spaces.
 
-    number: index of the span in `protected.inner`
+    number: index of the span in `protected.inner`, which lists the spans inside the text
     word:   number of output words before the span
     """
     start, end = protected.inner[number]

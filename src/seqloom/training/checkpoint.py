@@ -202,9 +202,8 @@ def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
 
 
 def environment_changes(session: Session) -> list[str]:
-    """List changes since the last checkpoint that can change floating-point rounding.
-
-    Compares the machine type, the number of threads, the number of ranks and the precision.
+    """List what has changed since the last checkpoint: the machine type, the number of threads, the
+    number of ranks or the precision. Each of these can change how numbers are rounded.
     """
     checkpoint = checkpoint_store(session.folder).current_path()
     if checkpoint is None:

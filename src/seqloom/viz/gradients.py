@@ -168,7 +168,7 @@ def _draw_bars(axes: Any, steps: StepGradients) -> None:
 
 
 def _draw_curves(axes: Any, steps: StepGradients) -> None:
-    """Draw curves of the mean gradient norms. The x axis is the number of steps from the end."""
+    """Draw curves of the mean gradient norms. The x axis is the distance from the last step."""
     positions = range(len(steps.labels))
     for name, colour in zip(steps.parts, _COLOURS, strict=True):
         if any(steps.parts[name]):

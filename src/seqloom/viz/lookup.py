@@ -69,7 +69,7 @@ def draw_lookup(
 
 
 class _Rows:
-    """Collects the lines of a table. Its columns: a label, a value, and one per lookup method."""
+    """Collects the lines of a table. A line has a label, a value, and a cell per lookup method."""
 
     def __init__(self, ascii_only: bool) -> None:
         self.lines: list[tuple[str, str]] = []

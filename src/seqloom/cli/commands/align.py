@@ -188,7 +188,8 @@ def _choose_links(
 ) -> list[Alignment]:
     """Return the word links of each sentence pair.
 
-    If `reverse` is given, the links of both runs are symmetrised with `method`.
+    reverse: run for the opposite direction. If it is given, its links and those of `alignments` are
+             combined with `method`
     """
     from seqloom.runs.alignment import combine_alignments
 

@@ -107,8 +107,8 @@ def _change_decoding(
 ) -> DecodingConfig:
     """Return the run's decoding configuration, changed by `settings`.
 
-    temperature: value of --temperature, which `settings` also contains. 0 is invalid; in this case
-                 the error message recommends --top-k 1
+    temperature: value of --temperature, used only for the error message: if it is 0, which is
+                 invalid, the message recommends --top-k 1
     """
     from seqloom.cli.recipe_settings import change_decoding
 

@@ -13,7 +13,7 @@ MAX_LISTED = 3
 
 @dataclass
 class LineSample:
-    """The number of lines with a property, and the first few of them."""
+    """Counts the lines with a certain problem, and lists the first few of these lines."""
 
     count: int = 0
     first: list[str] = field(default_factory=list)
@@ -25,7 +25,7 @@ class LineSample:
             self.first.append(line)
 
     def extend(self, other: "LineSample") -> None:
-        """Add the count and the first lines of `other` to this sample."""
+        """Add the lines that `other` has counted."""
         self.count += other.count
         self.first = (self.first + other.first)[:MAX_LISTED]
 
@@ -59,7 +59,7 @@ class CharacterStatistics:
             self.mixed_scripts.add(f"{where}: {word!r}")
 
     def extend(self, other: "CharacterStatistics") -> None:
-        """Add the statistics of `other` to these, for example those of another file."""
+        """Add the lines that `other` has counted, for example in another file."""
         self.not_nfc.extend(other.not_nfc)
         self.invisible.extend(other.invisible)
         self.mixed_scripts.extend(other.mixed_scripts)

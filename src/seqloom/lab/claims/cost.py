@@ -36,7 +36,7 @@ T_QUANTILE = 4.303
 class CostSettings:
     """Sizes of the experiment.
 
-    lengths: sequence lengths to measure, in ascending order; at least 4 (FITTED)
+    lengths: sequence lengths to measure, in ascending order; at least 4 lengths (FITTED)
     repeats: number of time measurements at each length. The result is their median.
     """
 
@@ -60,8 +60,8 @@ class Fit:
 def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
     """Fit log value = exponent · log length + constant by least squares.
 
-    Only the 4 longest lengths (FITTED) are used. The result includes the usual 95% confidence interval
-    of the exponent, which is based on Student's t distribution.
+    Only the 4 longest lengths (FITTED) are used. The result includes the 95% confidence interval of
+    the exponent, which is based on Student's t distribution.
     """
     x = [math.log(length) for length in lengths[-FITTED:]]
     y = [math.log(value) for value in values[-FITTED:]]
@@ -76,7 +76,8 @@ def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
 def measure(trial: Trial[CostSettings]) -> Numbers:
     """Measure the operations, the time and, on a GPU, the peak memory at each length.
 
-    Returns these values and, for each quantity, the exponent of its growth with the length.
+    Returns these values. Also fits a power law, quantity ~ length^exponent, to each of these
+    quantities, and returns the exponents.
     """
     settings, device = trial.settings, best_device()
     torch.manual_seed(trial.seed)

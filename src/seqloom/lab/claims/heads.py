@@ -37,8 +37,8 @@ ACCURACIES = [f"accuracy after {tenth} tenths" for tenth in range(1, EVALUATIONS
 class HeadsSettings:
     """Sizes of the experiment.
 
-    length: number of tokens of each of the three strings in a source. A target word takes one
-            letter from each string, so a larger length means that these letters are farther apart
+    length: number of tokens of each of the three strings in a source. A target word combines
+            one letter of each string. In longer strings, these letters are farther apart
     rate:   learning rate
     tests:  number of test examples
     """
@@ -86,8 +86,8 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
 def configure(trial: Trial[HeadsSettings]) -> RunConfig:
     """Return the recipe of a Transformer with one encoder layer and one decoder layer.
 
-    The condition of the trial determines the number of heads. The heads divide a fixed width among
-    them.
+    The condition of the trial differs between the compared models. It determines the number of
+    heads. The total width is fixed, so a model with more heads has narrower heads.
     """
     settings = trial.settings
     data: Tables = {"folder": str(_folder(trial))}
@@ -124,7 +124,7 @@ def configure(trial: Trial[HeadsSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[HeadsSettings]) -> Numbers:
-    """Measure word accuracy in percent, at each evaluation and averaged over all of them."""
+    """Measure word accuracy in percent, at each evaluation, and its mean over all evaluations."""
     _write_zip_corpus(trial)
     run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "token-accuracy")]

@@ -46,7 +46,8 @@ class TeacherForcingSettings:
 def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
     """Return the recipe of an encoder-decoder without attention.
 
-    The condition of the trial says what the decoder reads during training.
+    The condition of the trial differs between the compared models. It determines what the decoder
+    reads during training: target letters, its own predictions, or a mixture of both.
     """
     settings = trial.settings
     decoder_inputs: dict[str, Tables] = {

@@ -176,7 +176,7 @@ def copy_recipe(
 
     Encoder and decoder states have equal widths, as dot-product attention requires.
 
-    decoder: options of the decoder, which differ between the conditions of an experiment
+    decoder: options of the decoder. They differ between the models that an experiment compares
     """
     settings = trial.settings
     # Encoder and decoder inputs include position encodings, so that the model does not have to
@@ -214,10 +214,12 @@ def measure_copying(trial: Trial[CopySettings], config: RunConfig) -> Numbers:
 
 
 def plot_copying(results: Results, lines: Sequence[str], bars: Sequence[str]) -> list[Chart]:
-    """Draw two charts of the accuracy.
+    """Return a line chart and a bar chart of the accuracy of several models.
 
-    lines: conditions of the line chart, which shows the accuracy at every length
-    bars:  conditions of the bar chart, which shows the accuracy at the greatest length
+    The conditions of an experiment are the names of the models that it compares.
+
+    lines: conditions in the line chart, which shows the accuracy at every length
+    bars:  conditions in the bar chart, which shows the accuracy at the greatest length
     """
     return [
         LineChart(

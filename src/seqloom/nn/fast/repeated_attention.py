@@ -66,13 +66,12 @@ def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps:
 class _AttentionStep(torch.autograd.Function):
     """One step of attention: queries (B·H, 1, D) -> contexts (B·H, 1, Dv)
 
-    `backward` computes the gradient of the queries, but not those of keys and values. The class
-    `_GradientSlots` computes the latter once for all steps. It needs the gradients of the scores
-    and of the context of each step.
+    `backward` computes the gradient of the queries. The class `_GradientSlots` computes the
+    gradients of keys and values, once for all steps. For this it needs two gradients from every
+    step: the gradient of the scores and the gradient of the context.
 
-    Two dummy inputs of the step, called slots, pass these gradients to `_GradientSlots`. `forward`
-    ignores the slots. `backward` returns the gradient of the scores as the gradient of the first
-    slot, and the gradient of the context as the gradient of the second slot.
+    Each step has two dummy inputs, called slots. `forward` ignores them. `backward` returns the two
+    gradients as the gradients of the slots. In this way autograd passes them to `_GradientSlots`.
     """
 
     @staticmethod
@@ -95,11 +94,11 @@ class _AttentionStep(torch.autograd.Function):
 class _GradientSlots(torch.autograd.Function):
     """Computes the gradients of keys and values once for all T steps of attention.
 
-    `forward` returns two tensors of zeros: (T, B·H, 1, S) and (T, B·H, 1, Dv). Step t of attention
-    takes element t of each tensor as a dummy input (slot), which does not change its result. In the
-    backward pass, the step returns the gradient of its scores as the gradient of the first slot,
-    and the gradient of its context as that of the second. In this way, `backward` receives the
-    gradients of the scores and contexts of all steps.
+    `forward` returns two tensors of zeros: (T, B·H, 1, S) and (T, B·H, 1, Dv). Element t of
+    each tensor is a dummy input (slot) of step t of attention, which ignores its value. In the
+    backward pass, each step returns the gradient of its scores as the gradient of the first slot,
+    and the gradient of its context as the gradient of the second slot. So autograd collects the
+    gradients of all steps and passes them to `backward`.
 
     computed: list to which each step appends its queries and attention weights
     """

@@ -67,7 +67,7 @@ class OutputFolder:
         existing = [file.name for file in files if (self.path / file.name).exists()]
         if existing:
             raise ConfigError(
-                f"--output {self.path}: the folder has files with the names of outputs: "
+                f"--output {self.path}: the folder already contains output files: "
                 f"{', '.join(existing[:5])}. Add --overwrite to replace them, or choose another "
                 "folder."
             )
@@ -170,6 +170,6 @@ class OutputFolder:
         return True
 
     def remove_empty_folders(self) -> None:
-        """Remove the folder `.blocks` if it is empty. Called when all files are complete."""
+        """Remove the folder of the blocks if it is empty. Called when all files are complete."""
         with suppress(OSError):
             (self.path / BLOCKS).rmdir()

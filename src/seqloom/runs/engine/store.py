@@ -71,7 +71,10 @@ class Agreement:
 
     @property
     def is_close(self) -> bool:
-        """True if int8 is close enough to the original model to be used automatically."""
+        """True if the mean difference from the original model is small.
+
+        Only then may the automatic choice of a precision use int8.
+        """
         return self.mean <= INT8_TOLERANCE
 
     def __str__(self) -> str:
@@ -214,10 +217,11 @@ def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Pa
 
 
 def _write_model(model: Model, folder: Path, precision: Precision) -> None:
-    """Convert the model, compare its outputs with those of torch, and write both to a folder.
+    """Convert a model to CTranslate2. Write it and its agreement with torch to a folder.
 
-    The model is first converted to float32, to check that the conversion is exact. For another
-    precision it is then converted again.
+    The model is first converted to float32, and its outputs are compared with those of torch.
+    Raises a ConfigError if they differ. For another precision, the model is then converted and
+    compared again.
     """
     convert(model, folder, "float32")
     agreement = measure_agreement(model, CTranslate2Engine.load(folder, model, "float32"))

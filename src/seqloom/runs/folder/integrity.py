@@ -52,7 +52,7 @@ def is_run(folder: Path) -> bool:
 
 
 def read_pointers(folder: Path) -> Pointers:
-    """Return the contents of the files `best` and `latest`.
+    """Return the contents of the files `best` and `latest` of a run folder.
 
     If two calls return different contents, a training run has saved weights or a checkpoint between
     these calls.
@@ -142,11 +142,12 @@ def start_check(folder: Path) -> None:
 
 
 def check_run(folder: Path) -> list[str]:
-    """List all damage to a run folder, as `run_damage` does.
+    """List all damage to a run folder. The list is empty if there is none.
 
-    If `start_check` has started a check of this folder, this function waits for that check and
-    returns its result. The result is used only once, and only if no training run has saved since
-    the check started. In all other cases this function checks the folder itself.
+    If `start_check` has started a check of this folder in the background, this function waits for
+    that check and returns its result. Without a background check, this function checks the folder
+    itself. It also does so if the background check failed, or if a training run has saved since
+    that check started.
     """
     check = _background_checks.pop(folder, None)
     if check is not None:

@@ -54,10 +54,10 @@ def required_phrases(
 ) -> tuple[RequiredPhrase, ...]:
     """Return the phrases that a glossary requires in the output for a text.
 
-    If the tokenizer can encode a phrase, the phrase is returned as the tokenizer decodes it, for
-    example in lower case.
+    Each phrase is written as the tokenizer would decode it, for example in lower case. A phrase
+    that the tokenizer cannot encode is not changed.
 
-    tag: the tag that the model reads in front of the text; "" if there is none
+    tag: language tag that the model reads in front of the text; "" if there is none
     """
     tag_words = len(tag.split()) if task.tag_side == "source" else 0
     tokenizer = task.target_tokenizer
@@ -93,7 +93,7 @@ def required_counts(one: ModelInput) -> Counter[str]:
 class PhraseForcer:
     """Searches again for outputs that lack a required phrase or contain it too often.
 
-    search:   runs the search of the request again, for changed inputs
+    search:   repeats the first search, with changed inputs
     attend:   returns the attention weights of an output
     complete: completes the prefix of each input with greedy search
     """
@@ -139,12 +139,13 @@ class PhraseForcer:
     def _constrain(
         self, one: ModelInput, found: Sequence[Hypothesis], limit: int
     ) -> ModelInput | None:
-        """Return a changed input, with which the next search corrects a wrong hypothesis.
+        """Return the input for the next search, changed so that a wrong hypothesis is corrected.
 
-        A hypothesis is wrong if it lacks a required phrase or contains it too often. The changed
-        input has a longer prefix or excludes more tokens. It corrects the first wrong hypothesis
-        at its earliest wrong position. Returns None if there is nothing to correct, or if no
-        correction is possible.
+        A hypothesis is wrong if it lacks a required phrase or contains it too often. The first
+        wrong hypothesis is corrected at its earliest wrong position: the changed input has a
+        longer prefix or excludes more tokens.
+
+        Returns None if there is nothing to correct, or if no correction is possible.
         """
         for hypothesis in found:
             corrections = [
@@ -159,11 +160,11 @@ class PhraseForcer:
         return self.tokenizer.decode(tokens[one.hidden_prefix :])
 
     def _excess(self, one: ModelInput, tokens: tuple[int, ...]) -> list[tuple[int, ModelInput]]:
-        """Return a correction if the output contains a phrase more often than required.
+        """Return how to correct an output that contains a phrase more often than required.
 
-        A correction is a pair: a position in the output, and a new input that changes the output
-        there. The returned list contains one correction, for the first surplus occurrence. It is
-        empty if there is no surplus occurrence, or if the search cannot avoid it.
+        The list contains one pair for the first surplus occurrence of a phrase: its position in
+        the output, and a new input with which the search avoids it. The list is empty if there is
+        no surplus occurrence, or if the search cannot avoid it.
         """
         remaining = required_counts(one)
         ends = [len(self._decode(one, tokens[:count])) for count in range(len(tokens) + 1)]
@@ -220,12 +221,13 @@ class PhraseForcer:
         attention: Tensor | None,
         candidates: Sequence[tuple[int, ModelInput]],
     ) -> list[float]:
-        """Return a number for each position where a phrase can be inserted. Larger is better.
+        """Return a weight for each position where a phrase can be inserted. Larger is better.
 
-        With attention (T, S), the number is the attention of the word at this position to the
-        source phrase. Without attention, it is the log-probability of the completed output.
+        If `attention` (T, S) is given, the weight says how much the output word at this position
+        attends to the source words that require the phrase. Otherwise, greedy search completes
+        the output after the phrase, and the weight is the log-probability of this output.
 
-        candidates: pairs of a position and an input that forces the phrase at this position
+        candidates: for each position: the position, and an input that forces the phrase there
         """
         if attention is None:
             completions = self.complete([candidate for _, candidate in candidates])
@@ -246,11 +248,9 @@ class PhraseForcer:
     def _excluded_after(self, one: ModelInput, phrase: str) -> ExcludedTokens:
         """Return what the search must not generate after a forced prefix that ends with `phrase`.
 
-        This includes:
-
-        - the token sequences that the input excludes already
-        - longer required phrases that start with `phrase`
-        - as the next token: tokens that continue the last word of `phrase`
+        - The token sequences that the input already excludes.
+        - Longer required phrases that start with `phrase`.
+        - Directly after the prefix: tokens that continue the last word of `phrase`.
         """
         sequences = () if one.excluded is None else one.excluded.sequences
         longer = [

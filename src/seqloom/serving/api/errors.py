@@ -137,7 +137,7 @@ class ApiError(Exception):
         return JSONResponse(body.model_dump(mode="json"), self.status, self.headers)
 
     def response_to(self, request: Request) -> JSONResponse:
-        """Return the error response. If the path starts with /v1/, it has the format of OpenAI."""
+        """Return the error response. Under /v1/, the response has the format of OpenAI."""
         if not request.url.path.startswith(OPENAI_PREFIX):
             return self.response()
         field = self.details[0].where if self.details else None
