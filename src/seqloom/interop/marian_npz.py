@@ -170,8 +170,8 @@ def _vocabulary_paths(folder: Path) -> list[Path]:
     if len(paths) != 1:
         found = ", ".join(path.name for path in paths) or "none"
         raise NotFoundError(
-            f"{folder}: there is no {DECODER} that names the vocabularies, so there must be exactly "
-            f"one *vocab*.yml. Found: {found}. Download all files of the model."
+            f"{folder}: must contain a {DECODER} that lists the vocabularies, or exactly one "
+            f"*vocab*.yml. Found: {found}. Download all files of the model."
         )
     return paths
 

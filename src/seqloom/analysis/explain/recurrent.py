@@ -1,8 +1,8 @@
 """Traces one step of a recurrent decoder.
 
-`RecurrentDecoder.step` processes the tokens before the step. This module then computes the step to
-explain with the layers of the decoder and traces every value. A test checks that the result equals
-the result of `RecurrentDecoder.step`.
+`RecurrentDecoder.step` processes the tokens before this step. This module then runs the decoder's
+layers for the step itself and traces every value. A test checks that the result equals the result
+of `RecurrentDecoder.step`.
 """
 
 import torch

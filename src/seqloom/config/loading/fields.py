@@ -61,7 +61,10 @@ class FieldSpec:
 
     @property
     def extension(self) -> type[ExtensionConfig] | None:
-        """The section class for tables of extensions; None if the key does not accept them."""
+        """The section class of tables that select an extension (a user-defined class or function).
+
+        None if the key does not accept extensions.
+        """
         section = self.sections.get(FORM)
         return section if section is not None and issubclass(section, ExtensionConfig) else None
 

@@ -147,7 +147,11 @@ class Output(BaseModel):
         attention: bool = False,
         heads: bool = False,
     ) -> Self:
-        """Convert a prediction. The fields alignment, attention and heads are None by default."""
+        """Create an output from a prediction.
+
+        The fields alignment, attention and heads are None, unless the argument of the same name is
+        True.
+        """
         mean_weights = prediction.attention if attention else None
         head_weights = prediction.heads if heads else None
         return cls(
@@ -345,7 +349,7 @@ FORECAST_EXAMPLE: JsonDict = {
 
 
 class ForecastRequest(RunRequest):
-    """Windows of numbers to continue. /api/forecast/example returns one of the right size."""
+    """Windows of numbers to continue. /api/forecast/example returns a window of the right size."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [FORECAST_EXAMPLE]})
 
