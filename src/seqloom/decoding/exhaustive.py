@@ -137,7 +137,7 @@ def best_indices(totals: Tensor, count: int) -> list[int]:
 
 
 def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
-    """Describe one step of the search for its trace.
+    """Describe one step of the search, for the trace of this search.
 
     A candidate is a hypothesis, extended by one allowed token. The result lists the candidates that
     end in END (`ended`) and all others (`continuing`). Exhaustive search keeps all of them. In each

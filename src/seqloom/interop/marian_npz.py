@@ -48,7 +48,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def read_marian_npz(folder: Path) -> ForeignModel:
-    """Read a folder with one .npz file, its vocabularies, source.spm and target.spm."""
+    """Read a Marian model: a folder with an .npz file, vocabularies, source.spm and target.spm."""
     path = _weights_path(folder)
     arrays = _read_arrays(path)
     settings = _read_settings(path, arrays)

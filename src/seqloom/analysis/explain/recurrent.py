@@ -62,9 +62,11 @@ class _RecurrentStep:
         return states, context
 
     def _state(self, layer: int, step_back: bool = False) -> str:
-        """Return the symbol of the state after this step: s₃, or s¹₃ if there are several layers.
+        """Return the symbol of a layer's state after this step, for example s₃ after step 3.
 
-        layer:     counted from 0
+        If there are several layers, the symbol contains the number of the layer: s¹₃.
+
+        layer:     index of the layer, from 0
         step_back: if True, return the symbol of the state after the previous step: s₂
         """
         step = self.trace.step - step_back

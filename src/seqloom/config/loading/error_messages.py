@@ -94,7 +94,7 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def suggest_key(key: str) -> str:
-    """Return the message about an unknown key that asks "did you mean `key`?"."""
+    """Return the message about an unknown key: no such setting, did you mean `key`?"""
     return f"{NO_SUCH_SETTING}; did you mean '{key}'?"
 
 

@@ -132,7 +132,7 @@ def format_path(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class SettingRef:
-    """A reference to a setting. Its value is neither a table nor a list of tables.
+    """A reference to a setting whose value is neither a table nor a list of tables.
 
     path:    the path of the setting in the recipe
     section: the section that contains the setting

@@ -101,7 +101,7 @@ def _keep_shards_of_this_plan(folder: Path) -> None:
 
 
 def _remove_damaged_shards(folder: Path, progress: ProgressCallback) -> None:
-    """Remove each shard of an earlier build whose files do not match its manifest."""
+    """Remove the damaged shards of an earlier build. Their files do not match their manifests."""
     for shard in shard_folders(folder):
         if problems := find_damage(shard):
             progress(damage_note(problems))
