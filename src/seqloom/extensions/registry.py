@@ -35,12 +35,12 @@ def score(name: str) -> Callable[[Extension], Extension]:
 
 
 def metric(name: str) -> Callable[[Extension], Extension]:
-    """Decorator that registers a function of hypotheses and references as a metric."""
+    """Decorator that registers a metric, a function of hypotheses and references."""
     return _registering("metric", name)
 
 
 def reader(name: str) -> Callable[[Extension], Extension]:
-    """Decorator that registers a function that yields examples as a data reader."""
+    """Decorator that registers a data reader, a function that yields examples."""
     return _registering("reader", name)
 
 
@@ -50,7 +50,7 @@ def tokenizer(name: str) -> Callable[[Extension], Extension]:
 
 
 def rule(name: str) -> Callable[[Extension], Extension]:
-    """Decorator that registers a `seqloom.decoding.Rule` as a decoding rule."""
+    """Decorator that registers a decoding rule, which implements `seqloom.decoding.Rule`."""
     return _registering("rule", name)
 
 

@@ -17,7 +17,7 @@ class Model(nn.Module):
 
     @property
     def source_limits(self) -> Limits:
-        """Settings that limit the source length: maps the name of each to its limit in tokens."""
+        """Limits of the source length in tokens, as a dictionary {name of the setting: limit}."""
         limits = _full_names("decoder", self.decoder.source_limits)
         if self.encoder is not None:
             limits |= _full_names("encoder", self.encoder.source_limits)
@@ -25,7 +25,7 @@ class Model(nn.Module):
 
     @property
     def target_limits(self) -> Limits:
-        """Settings that limit the target length: maps the name of each to its limit in tokens."""
+        """Limits of the target length in tokens, as a dictionary {name of the setting: limit}."""
         return _full_names("decoder", self.decoder.target_limits)
 
     @property

@@ -101,7 +101,7 @@ def _keep_shards_of_this_plan(folder: Path) -> None:
 
 
 def _remove_damaged_shards(folder: Path, progress: ProgressCallback) -> None:
-    """Remove the damaged shards of an earlier build. Their files do not match their manifests."""
+    """Remove damaged shards of an earlier build: shards that do not match their manifest."""
     for shard in shard_folders(folder):
         if problems := find_damage(shard):
             progress(damage_note(problems))

@@ -289,7 +289,9 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
     elif content_type == MULTIPART:
         fields |= _join_repeated((await http_request.form()).multi_items())
     elif content_type or await http_request.body() or not fields:
-        raise wrong_content_type("JSON or a form, with its Content-Type", content_type)
+        raise wrong_content_type(
+            "JSON or a form, and the Content-Type header must say which", content_type
+        )
     try:
         return model.model_validate(fields)
     except ValidationError as error:

@@ -175,7 +175,7 @@ _UNKNOWN = "Characters or words of the source that the vocabulary does not conta
 
 
 class TranslatedSegment(BaseModel):
-    """A sentence of a text, or the whole text if `split` is false in the request."""
+    """A sentence of a text, or the whole text if texts are not split into sentences."""
 
     before: str = Field(description="White space before the sentence.")
     source: str = Field(description="The sentence.")
