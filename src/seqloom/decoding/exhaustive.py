@@ -137,11 +137,11 @@ def best_indices(totals: Tensor, count: int) -> list[int]:
 
 
 def step_outcome(allowed: Tensor, totals: Tensor, n_best: int, is_last: bool) -> StepOutcome:
-    """Describe one step for the trace of the search.
+    """Describe one step of the search, for the trace of this search.
 
-    A candidate is a hypothesis, extended by one allowed token. Exhaustive search drops none of
-    them. The result lists the candidates that end in END (`ended`) and all others (`continuing`).
-    Each list starts with its n_best candidates, sorted by log-probability.
+    A candidate is a hypothesis, extended by one allowed token. The result lists the candidates that
+    end in END (`ended`) and all others (`continuing`). Exhaustive search keeps all of them. In each
+    list, the `n_best` most probable candidates come first.
 
     allowed: (R, V) log-probability of each token in this step, -inf if it is forbidden
     totals:  (R,)   log-probability of each hypothesis before this step

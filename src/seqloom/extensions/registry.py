@@ -30,37 +30,37 @@ class ExtensionError(ValueError):
 
 
 def score(name: str) -> Callable[[Extension], Extension]:
-    """Register an attention score, a subclass of `seqloom.nn.AttentionScore`, under a name."""
+    """Decorator that registers a subclass of `seqloom.nn.AttentionScore` as an attention score."""
     return _registering("score", name)
 
 
 def metric(name: str) -> Callable[[Extension], Extension]:
-    """Register a metric, a function of hypotheses and references, under a name."""
+    """Decorator that registers a metric, a function of hypotheses and references."""
     return _registering("metric", name)
 
 
 def reader(name: str) -> Callable[[Extension], Extension]:
-    """Register a data reader, a function that yields examples, under a name."""
+    """Decorator that registers a data reader, a function that yields examples."""
     return _registering("reader", name)
 
 
 def tokenizer(name: str) -> Callable[[Extension], Extension]:
-    """Register a tokenizer, a subclass of `seqloom.text.PieceTokenizer`, under a name."""
+    """Decorator that registers a subclass of `seqloom.text.PieceTokenizer` as a tokenizer."""
     return _registering("tokenizer", name)
 
 
 def rule(name: str) -> Callable[[Extension], Extension]:
-    """Register a decoding rule, which implements `seqloom.decoding.Rule`, under a name."""
+    """Decorator that registers a decoding rule, which implements `seqloom.decoding.Rule`."""
     return _registering("rule", name)
 
 
 def encoder(name: str) -> Callable[[Extension], Extension]:
-    """Register an encoder, a subclass of `seqloom.models.EncoderModule`, under a name."""
+    """Decorator that registers a subclass of `seqloom.models.EncoderModule` as an encoder."""
     return _registering("encoder", name)
 
 
 def decoder(name: str) -> Callable[[Extension], Extension]:
-    """Register a decoder, a subclass of `seqloom.models.DecoderModule`, under a name."""
+    """Decorator that registers a subclass of `seqloom.models.DecoderModule` as a decoder."""
     return _registering("decoder", name)
 
 

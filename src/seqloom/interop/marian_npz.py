@@ -48,7 +48,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def read_marian_npz(folder: Path) -> ForeignModel:
-    """Read a folder with one .npz file, its vocabularies, source.spm and target.spm."""
+    """Read a Marian model: a folder with an .npz file, vocabularies, source.spm and target.spm."""
     path = _weights_path(folder)
     arrays = _read_arrays(path)
     settings = _read_settings(path, arrays)
@@ -170,8 +170,8 @@ def _vocabulary_paths(folder: Path) -> list[Path]:
     if len(paths) != 1:
         found = ", ".join(path.name for path in paths) or "none"
         raise NotFoundError(
-            f"{folder}: there is no {DECODER} that names the vocabularies, so there must be exactly "
-            f"one *vocab*.yml. Found: {found}. Download all files of the model."
+            f"{folder}: must contain a {DECODER} that lists the vocabularies, or exactly one "
+            f"*vocab*.yml. Found: {found}. Download all files of the model."
         )
     return paths
 

@@ -37,7 +37,7 @@ class DiffSpan:
     """Consecutive words of one text, and the corresponding words of another text.
 
     ours:   words of the first text
-    theirs: words of the second text. If they differ from `ours`, one of the two may be empty
+    theirs: words of the second text. If the words differ, `ours` or `theirs` may be empty
     """
 
     ours: tuple[str, ...]
@@ -49,9 +49,9 @@ class DiffSpan:
 
 
 def diff_words(ours: str, theirs: str) -> list[DiffSpan]:
-    """Split two texts into consecutive spans that are either equal or different.
+    """Compare the words of two texts. Return spans of equal and of different words, in order.
 
-    Together, the spans contain all words of both texts in order.
+    Together, the spans contain all words of both texts.
     """
     our_words, their_words = ours.split(), theirs.split()
     matcher = SequenceMatcher(None, our_words, their_words, autojunk=False)

@@ -22,7 +22,7 @@ class ImageEncoder(EncoderModule):
         self.crop = crop
 
     def encode_grid(self, images: Tensor) -> Tensor:
-        """Encode square images with a side of N pixels: (B, 3, N, N) -> (B, G, D)"""
+        """Encode square images, N pixels wide, as G grid cells: (B, 3, N, N) -> (B, G, D)"""
         raise NotImplementedError
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
@@ -34,7 +34,7 @@ class ImageEncoder(EncoderModule):
 
 
 class ConvolutionEncoder(ImageEncoder):
-    """An image encoder with a residual network and a projection to the width of the memory."""
+    """An image encoder with a residual network and a projection to the output width."""
 
     def __init__(self, crop: Crop, network: ResidualNetwork, width: int, dropout: float) -> None:
         super().__init__(crop)

@@ -201,7 +201,8 @@ class RecurrentEncoder(EncoderModule):
 
         Return the hidden vectors (B, S, D) and the final state (B, C).
 
-        source:  the input vectors, or their row numbers in `vectors` if `vectors` is given
+        source:  the input vector of each position. If `vectors` is given, the index of this vector
+                 in `vectors` instead
         vectors: the distinct input vectors, one per row. Default: None
         """
 
@@ -271,7 +272,7 @@ class RecurrentState:
 
     It has one row for each of R hypotheses.
 
-    states:  (R, L, C) the state, of width C, of each of the L layers
+    states:  (R, L, C) states of the L layers, each of width C
     context: (R, A)    attention context of the previous step; A is 0 without attention
     """
 
@@ -543,7 +544,7 @@ class RecurrentDecoder(DecoderModule):
         return torch.cat((self.to_state(context), cell), dim=-1)
 
     def _source(self, memory: Memory, max_steps: int, like: Tensor) -> RecurrentSource:
-        """Compute everything that the decoder needs once per source (`State.fixed`).
+        """Compute the part of the decoder state that is the same at every step (`State.fixed`).
 
         max_steps: number of rows of the position table; 0: no table
         like:      a tensor with the dtype and device of the position table

@@ -17,7 +17,7 @@ class Model(nn.Module):
 
     @property
     def source_limits(self) -> Limits:
-        """Maps the name of each setting that limits the source length to the limit in tokens."""
+        """Limits of the source length in tokens, as a dictionary {name of the setting: limit}."""
         limits = _full_names("decoder", self.decoder.source_limits)
         if self.encoder is not None:
             limits |= _full_names("encoder", self.encoder.source_limits)
@@ -25,7 +25,7 @@ class Model(nn.Module):
 
     @property
     def target_limits(self) -> Limits:
-        """Maps the name of each setting that limits the target length to the limit in tokens."""
+        """Limits of the target length in tokens, as a dictionary {name of the setting: limit}."""
         return _full_names("decoder", self.decoder.target_limits)
 
     @property
@@ -41,7 +41,8 @@ class Model(nn.Module):
     def encode(self, source: Source | None, size: int, packing: Packing | None = None) -> Memory:
         """Encode the source.
 
-        Without a source (language model), return an encoder output of `size` rows and no positions.
+        Without a source (language model), return an empty encoder output: `size` rows without
+        positions.
         """
         if source is not None:
             assert self.encoder is not None, "a model without encoder cannot encode a source"

@@ -197,8 +197,10 @@ class Embedder(nn.Module):
 
     @property
     def is_function_of_token(self) -> bool:
-        """True if the lookup is a `LearnedLookup` and equal tokens always have equal vectors. The
-        vectors then depend neither on positions nor on random numbers."""
+        """True if an input vector depends only on its token, not on positions or random numbers.
+
+        Always False if the lookup is not a `LearnedLookup`.
+        """
         return (
             type(self.lookup) is LearnedLookup
             and self.lookup.is_deterministic

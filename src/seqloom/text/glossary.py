@@ -54,10 +54,10 @@ class Glossary:
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern[str], str]]:
-        """Return three values for each pair of phrases.
+        """Return (first word, pattern, target phrase) for each pair of phrases.
 
-        These are the first word of the source phrase in lower case, a pattern that finds the source
-        phrase, and the target phrase.
+        The first word is that of the source phrase, in lower case. The pattern finds the source
+        phrase.
         """
         return [
             (source.split()[0].casefold(), phrase_pattern(source, source == source.lower()), target)

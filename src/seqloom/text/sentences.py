@@ -110,10 +110,9 @@ class SegmentedText:
     def join(self, translations: Sequence[str]) -> str:
         """Join the translations with the white space that separates the segments.
 
-        Some scripts, such as Chinese, have no space between sentences, but their translations may
-        need one. So a space is inserted between two translations if the source has no space there,
-        the source sentence ends in a stop such as "。", and its translation ends in a stop such as
-        ".".
+        Chinese, for example, has no space between sentences, but a translation may need one. So a
+        space is inserted if a source sentence ends in a stop such as "。" without a space after it,
+        and its translation ends in a stop such as ".".
         """
         return self.join_with_starts(translations)[0]
 

@@ -1,8 +1,8 @@
 """Traces one step of a recurrent decoder.
 
-`RecurrentDecoder.step` processes the tokens before the step. This module then computes the step to
-explain with the layers of the decoder and traces every value. A test checks that the result equals
-the result of `RecurrentDecoder.step`.
+`RecurrentDecoder.step` processes the tokens before this step. This module then runs the decoder's
+layers for the step itself and traces every value. A test checks that the result equals the result
+of `RecurrentDecoder.step`.
 """
 
 import torch
@@ -62,9 +62,11 @@ class _RecurrentStep:
         return states, context
 
     def _state(self, layer: int, step_back: bool = False) -> str:
-        """Return the symbol of the state after this step: s₃, or s¹₃ if there are several layers.
+        """Return the symbol of a layer's state after this step, for example s₃ after step 3.
 
-        layer:     counted from 0
+        If there are several layers, the symbol contains the number of the layer: s¹₃.
+
+        layer:     index of the layer, from 0
         step_back: if True, return the symbol of the state after the previous step: s₂
         """
         step = self.trace.step - step_back

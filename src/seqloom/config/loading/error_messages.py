@@ -94,7 +94,7 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def suggest_key(key: str) -> str:
-    """Return the message about an unknown key. The message suggests `key` instead."""
+    """Return the message about an unknown key: no such setting, did you mean `key`?"""
     return f"{NO_SUCH_SETTING}; did you mean '{key}'?"
 
 
@@ -119,14 +119,14 @@ def _meant_key(name: str, valid: Sequence[str]) -> str | None:
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
-    """Return the paths in the schema at which a key with this name exists.
+    """Return the paths of all settings that have the name of an unknown key.
+
+    Returns an empty list if there are more than four such settings. Also returns an empty list if
+    `path` is among their paths. In this case the key is in the right table, but the table needs
+    another `kind`.
 
     name: the name of the unknown key
     path: the path of the unknown key in the recipe
-
-    Return an empty list if there are more than four such paths. Also return an empty list if one
-    of them is `path` itself: the key is then in the right table, but valid only with another value
-    of the table's setting `kind`.
     """
     given = format_path(tuple(part for part in path if isinstance(part, str)))
     paths = {

@@ -61,7 +61,10 @@ class FieldSpec:
 
     @property
     def extension(self) -> type[ExtensionConfig] | None:
-        """The section class for tables of extensions; None if the key does not accept them."""
+        """The section class of tables that select an extension (a user-defined class or function).
+
+        None if the key does not accept extensions.
+        """
         section = self.sections.get(FORM)
         return section if section is not None and issubclass(section, ExtensionConfig) else None
 
@@ -129,7 +132,7 @@ def format_path(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class SettingRef:
-    """A reference to a setting. Its value is neither a table nor a list of tables.
+    """A reference to a setting whose value is neither a table nor a list of tables.
 
     path:    the path of the setting in the recipe
     section: the section that contains the setting

@@ -152,10 +152,10 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
 
 
 def _value_message(schema: Schema, spec: FieldSpec) -> Schema:
-    """Return {"errorMessage": message}, with which editors report an invalid value.
+    """Return {"errorMessage": message}. Editors show this message for an invalid value.
 
-    The message is the one that the command line prints. Returns {} if there is no message that fits
-    every invalid value, for example for a number with limits.
+    The command line prints the same message. Returns {} if different invalid values need different
+    messages, as for a number with limits.
     """
     if "enum" in schema:
         return {"errorMessage": must_be(spec.choices)}
@@ -199,13 +199,13 @@ def _choose(table: Schema, otherwise: Schema) -> Schema:
 
 @cache
 def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
-    """Return the schemas of tables that are stored once, as a definition, and used by reference.
+    """Return the table schemas that the JSON Schema stores as definitions.
 
-    These are the tables that can have several kinds, if the setting is optional or a list. The
-    schema of such a setting refers to the schema of its table more than once.
+    A table schema becomes a definition if the setting accepts several kinds of tables and is
+    optional or a list. The schema of such a setting then refers to the definition several times.
 
-    Returns a dictionary from (section class, name of the setting) to (name of the definition,
-    schema of the table). Settings with equal schemas share one definition.
+    The result maps (section class, setting name) to (definition name, table schema). Settings with
+    equal table schemas share one definition.
     """
     names: dict[str, str] = {}
     kinds: dict[tuple[type[Section], str], tuple[str, Schema]] = {}
@@ -220,10 +220,10 @@ def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
 
 
 def _kinds_schema(section: type[Section], name: str) -> Schema:
-    """Return the schema of a table that can have several kinds.
+    """Return the table schema of a setting that accepts several kinds of tables.
 
     section: section class that contains the setting
-    name:    name of the setting. Its value is such a table or a list of such tables
+    name:    name of the setting. Its value is a table or a list of tables
     """
     field = section.model_fields[name]
     spec = field_spec(field)
@@ -265,9 +265,10 @@ def _kind_value(spec: FieldSpec) -> Schema:
 
 
 def _default_section(field: FieldInfo) -> type[Section] | None:
-    """Return the section class of a table without `kind`: the class of the field's default value.
+    """Return the section class that applies to a table without `kind`.
 
-    Returns None if the default value is not a single section.
+    This is the class of the field's default value. Returns None if the default value is not a
+    single section.
     """
     default = field.default
     if isinstance(default, tuple):
@@ -302,7 +303,7 @@ def _without_kind(
 
 
 def _with_extension_names(schema: Schema) -> Schema:
-    """Return a copy of the schema that also accepts the metrics of users ("module:name")."""
+    """Return a copy of the schema that also accepts user-defined metrics ("module:name")."""
     if "items" in schema:
         return {**schema, "items": _with_extension_names(schema["items"])}
     return {"anyOf": [schema, {"type": "string", "pattern": EXTENSION_KIND}]}

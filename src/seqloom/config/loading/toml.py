@@ -49,7 +49,7 @@ def _location_first(message: str, text: str) -> str:
 def parse_value(text: str) -> Any:
     """Parse a single TOML value. Text that is not valid TOML is returned as a string.
 
-    Raises TomlSyntaxError if the invalid text starts like a list, a table or a quoted string.
+    But invalid text that starts like a list, a table or a quoted string raises TomlSyntaxError.
     """
     try:
         tables = tomllib.loads(f"value = {text}")

@@ -101,7 +101,7 @@ def _keep_shards_of_this_plan(folder: Path) -> None:
 
 
 def _remove_damaged_shards(folder: Path, progress: ProgressCallback) -> None:
-    """Remove the shards of an earlier build whose files differ from their manifest."""
+    """Remove damaged shards of an earlier build: shards that do not match their manifest."""
     for shard in shard_folders(folder):
         if problems := find_damage(shard):
             progress(damage_note(problems))
@@ -111,7 +111,8 @@ def _remove_damaged_shards(folder: Path, progress: ProgressCallback) -> None:
 def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int:
     """Return the number of processes that write shards.
 
-    It is 1 if the data is small, and at most the number of shards if that number is known.
+    It is 1 if the data is small. If the number of shards is known, there are not more processes
+    than shards.
     """
     if input_bytes(request) < MIN_PARALLEL_BYTES or sources[0].is_one_shard:
         return 1

@@ -48,8 +48,8 @@ class SplitSource:
     parts:   for each shard, the parts of files that it contains; None if files are not cut into
              parts
     lines:   total number of lines in the parts
-    assigns: True if the examples held out for dev and test are still among the examples. They are
-             separated when the shards are written
+    assigns: True if the examples include those held out for dev and test. They are separated when
+             the shards are written
     is_one_shard: True if all examples must be in one shard
     """
 
@@ -66,7 +66,7 @@ class ShardJob:
     """A shard to write.
 
     The examples of the shard are in parts of data files or in a temporary file. If `corpus` and
-    `temporary` are None, they are in neither, and the caller passes them together with the job.
+    `temporary` are both None, the caller passes the examples together with the job.
 
     index:     index of the shard among all shards of the split
     source:    index of the corpus among all corpora of the split
@@ -130,7 +130,7 @@ def _source(
 
 
 def _read_whole_split(request: CorpusRequest) -> Records:
-    """Yield all examples of a split and its skipped lines."""
+    """Yield all examples and invalid lines of a split."""
     skipped: list[InvalidLine] = []
     for example in read_split(request.data, request.split, skipped.append):
         yield from skipped
@@ -140,7 +140,7 @@ def _read_whole_split(request: CorpusRequest) -> Records:
 
 
 def input_bytes(request: CorpusRequest) -> int:
-    """Return the size of the data files of a split. Bundled and generated data count as 0."""
+    """Return the size of a split's data files in bytes. Bundled and generated data count as 0."""
     data, split = request.data, request.split
     paths = split_files(data, split)
     for corpus in corpora_of(data, split):
@@ -156,10 +156,10 @@ def shard_jobs(
 
     A record is an example or an invalid line.
 
-    uses_files: True if other processes write the shards. They get the records from files: from
+    uses_files: True if other processes write the shards. These processes read the records from
                 parts of the data files, or from temporary files that this function writes. False
-                if the caller writes the shards. It must read the records of a job before it
-                requests the next job
+                if the caller writes the shards. The caller must then read the records of a job
+                before it requests the next job
     """
     index = 0
     for number, source in enumerate(sources):

@@ -168,9 +168,9 @@ class CompiledSearch:
 def compile_step(program: SearchProgram) -> CompiledAdvance:
     """Compile the step of a search program, which is a search with tensors of fixed shapes.
 
-    The compiled step also works for programs with other shapes, if search and decoder are the
-    same. Only the dimensions that the caller has marked with `torch._dynamo.mark_dynamic` may
-    differ.
+    The compiled step also works for other programs with the same search and the same decoder. Their
+    tensors may have other sizes, but only in the dimensions that the caller has marked with
+    `torch._dynamo.mark_dynamic`.
     """
     original = SearchProgram._advance
     # torch.compile caches compiled code by code object. Each compilation uses its own copy of the

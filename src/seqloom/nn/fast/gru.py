@@ -173,7 +173,7 @@ def run_step(
     gates:      (B, 3 N) before: W x + `weights.bias` for the input x. After: reset gate, update
                 gate and candidate
     candidates: (B, N) before: `weights.candidate_bias`. After: this bias plus U_n h, where U_n is
-                the part of U for the candidate
+                the candidate's weight matrix for h
     previous:   (B, N) hidden vector h before the step
     """
     gates[:, : weights.gates.shape[1]].addmm_(previous, weights.gates).sigmoid_()
@@ -193,14 +193,14 @@ def run_step_backward(
     """Compute the gradients of one GRU step, with input x and hidden vector h.
 
     Return the gradient of h: (B, N). The last two arguments receive the gradients of W x and U h.
-    The columns of these two gradients belong to reset gate, update gate and candidate. The
-    gradients differ only in the columns of the candidate.
+    Both gradients have parts for the reset gate, the update gate and the candidate. They differ
+    only in the part for the candidate, so only this part of the gradient of U h is stored.
 
     grad_next:       (B, N) gradient of the next hidden vector
     values:          values that `run_step` computed
     state_weight:    U (3 N, N), the weights of h
     grad_gates:      (B, 3 N) receives the gradient of W x
-    grad_candidates: (B, N) receives the gradient of U h, only the columns of the candidate
+    grad_candidates: (B, N) receives the gradient of U h, only its part for the candidate
     """
     width = grad_next.shape[1]
     reset, update, new = values.gates.chunk(3, dim=1)
@@ -222,13 +222,13 @@ def weight_gradients(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of the weights W and U of a GRU and of their biases.
 
-    There are n positions and m different input vectors x. Several positions may have the same
-    input vector.
+    W multiplies the input vector x, U the hidden vector h. There are n positions and m different
+    input vectors, because several positions may have the same input vector.
 
     of_rows:       (m, 3 N) gradient of W x for each input vector, summed over its positions
     inputs:        (m, D) the input vectors x
     of_positions:  (n, 3 N) gradient of W x at each position
-    of_candidates: (n, N) gradient of U h at each position, in the columns of the candidate
+    of_candidates: (n, N) gradient of U h at each position, only its part for the candidate
     previous:      (n, N) hidden vector h before each position
     """
     width = previous.shape[1]

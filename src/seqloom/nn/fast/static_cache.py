@@ -65,6 +65,7 @@ class StaticCache:
     def __init__(self, table: SlotTable, example: KeysValues) -> None:
         """Create an empty cache. The first access to `store` allocates its tensors.
 
+        table:   says in which slot each position of each hypothesis is stored
         example: keys and values (1, H, 1, D), from which the cache takes H, D, dtype and device
         """
         self.table = table
@@ -113,10 +114,10 @@ class StaticCache:
         return KeysValues(*gathered)
 
     def select(self, rows: Tensor) -> "StaticCache":
-        """Return self. Keys and values are not moved: the `SlotTable` says where they are stored.
+        """Adapt the cache to the rows that beam search has selected. Return self.
 
-        The caller must call `SlotTable.select` first. If the number of rows has changed, the cache
-        is replaced by tensors of zeros.
+        Keys and values are not moved, because the `SlotTable` says where they are stored. Call
+        `SlotTable.select` first. If the number of rows has changed, the cache is emptied.
         """
         if len(rows) != self._rows:
             assert self.table.rows == len(rows), "select the rows of the slot table first"

@@ -267,9 +267,10 @@ RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
 
 async def _parse_body(http_request: Request, model: type[RequestModel]) -> RequestModel:
-    """Parse and validate the fields of a request: its query string, and JSON or a form as its body.
+    """Parse and validate the fields of a request.
 
-    If a field occurs in both, the body has precedence.
+    The fields are in the query string and in the body, which is JSON or a form. If a field occurs
+    in both, the value in the body is used.
     """
     fields = _join_repeated(http_request.query_params.multi_items())
     content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -288,7 +289,9 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
     elif content_type == MULTIPART:
         fields |= _join_repeated((await http_request.form()).multi_items())
     elif content_type or await http_request.body() or not fields:
-        raise wrong_content_type("JSON or a form, with its Content-Type", content_type)
+        raise wrong_content_type(
+            "JSON or a form, and the Content-Type header must say which", content_type
+        )
     try:
         return model.model_validate(fields)
     except ValidationError as error:

@@ -106,7 +106,9 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
         limits.check_texts("prefix", [request.prefix])
         if len(request.texts) > 1 or request.split:
             raise invalid_field(
-                "prefix", "needs a single text that is not split; send one text, and omit split"
+                "prefix",
+                "needs a single text that is not split into sentences; send one text, and omit the "
+                "field split",
             )
     if request.glossary is not None:
         limits.check_glossary("glossary", request.glossary)
@@ -133,8 +135,9 @@ def choose_direction(
     - If `run` is given, the run with this name is chosen.
     - If only languages are given, the first run that translates from `source` to `target` is
       chosen.
-    - If nothing is given, or if the languages of no run are known, the only translation run is
-      chosen. Raises ApiError if there is not exactly one.
+    - If nothing is given, the only translation run is chosen. Raises ApiError if there is not
+      exactly one. The same applies if only languages are given, but the server does not know the
+      languages of its runs.
     """
     catalogue = service.catalogue
     pair: LanguagePair | None
@@ -168,8 +171,8 @@ def _matching_pair(
 
     Raises a 422 error if the run has no such pair.
 
-    If the language pairs of the run are unknown, returns None. But if the run has no language tags
-    either, the request must not name a language: raises a 422 error if it does.
+    Returns None if the language pairs of the run are unknown. If such a run has no language tags,
+    and the request names a language, raises a 422 error.
     """
     if loaded.token_run.languages.tags and not loaded.pairs:
         return None

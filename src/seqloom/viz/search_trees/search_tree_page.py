@@ -60,7 +60,7 @@ aria-labelledby="candidates-title"></div></section>
 
 
 def save_search_tree_page(path: Path, searched: InspectedSearch) -> None:
-    """Write the page to `path`."""
+    """Write a traced search as an HTML page to `path`."""
     data = search_tree_data(searched)
     assets = files("seqloom.viz") / "assets"
     page = _PAGE.format(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 def match_language(code: str, served: Iterable[str]) -> str | None:
     """Return the code in `served` that means the same language as `code`.
 
-    Returns None if no code in `served` matches, or more than one.
+    Returns None if no code or several codes in `served` match.
 
     Upper and lower case are equal, and so are "-" and "_". A code with a region matches the code
     without it: en-US matches en, and pt matches pt-BR.

@@ -116,7 +116,7 @@ class CompletionChoice(BaseModel):
 
 
 class TokenUsage(BaseModel):
-    """Numbers of tokens."""
+    """Numbers of tokens in the prompts and outputs of a request."""
 
     prompt_tokens: int = Field(description="Number of tokens of all prompts.")
     completion_tokens: int = Field(description="Number of tokens of all outputs.")

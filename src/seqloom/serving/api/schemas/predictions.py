@@ -147,7 +147,11 @@ class Output(BaseModel):
         attention: bool = False,
         heads: bool = False,
     ) -> Self:
-        """Convert a prediction. The fields alignment, attention and heads are None by default."""
+        """Create an output from a prediction.
+
+        The fields alignment, attention and heads are None, unless the argument of the same name is
+        True.
+        """
         mean_weights = prediction.attention if attention else None
         head_weights = prediction.heads if heads else None
         return cls(
@@ -171,7 +175,7 @@ _UNKNOWN = "Characters or words of the source that the vocabulary does not conta
 
 
 class TranslatedSegment(BaseModel):
-    """A sentence of a text, or the whole text if `split` is false in the request."""
+    """A sentence of a text, or the whole text if texts are not split into sentences."""
 
     before: str = Field(description="White space before the sentence.")
     source: str = Field(description="The sentence.")
@@ -345,7 +349,7 @@ FORECAST_EXAMPLE: JsonDict = {
 
 
 class ForecastRequest(RunRequest):
-    """Windows of numbers to continue. /api/forecast/example returns one of the right size."""
+    """Windows of numbers to continue. /api/forecast/example returns a window of the right size."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [FORECAST_EXAMPLE]})
 
