@@ -122,8 +122,8 @@ class Tracer:
     """Records a search. Pass it as `SearchRequest.tracer`, then read `traces`.
 
     min_candidates: for each hypothesis, the tracer records at least this many candidates: those
-                    with the most probable tokens. The search may compare fewer. Beam search, for
-                    example, compares only `width` tokens per hypothesis. Default: 5.
+                    with the most probable tokens. The search itself may compare fewer: beam search
+                    compares only `width` tokens per hypothesis. Default: 5.
     """
 
     def __init__(self, min_candidates: int = 5) -> None:
@@ -146,8 +146,8 @@ class Tracer:
     ) -> None:
         """Start one trace per source. A search calls this method before its first step.
 
-        prefixes:    forced prefix of each source; empty for a source without a prefix
-        max_lengths: maximum number of tokens of each source
+        prefixes:    for each source, the tokens with which its outputs must start; may be empty
+        max_lengths: maximum number of output tokens for each source
         """
         first = len(self._sources)
         self._sources += [
@@ -243,8 +243,8 @@ class Tracer:
 def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
     """Return why the rules forbid `token` as the next token; None if they allow it.
 
-    END before the minimum length is always reported as forbidden here. A search allows it if every
-    other token is forbidden.
+    Before the minimum length, END is forbidden. A search makes an exception if all other tokens are
+    forbidden too. This function ignores that exception.
 
     generated: START and the tokens so far
     forced:    token that must come next; PAD if no token is forced

@@ -384,7 +384,7 @@ class LongTextConfig(Section):
     def _check(self) -> Self:
         if self.begin >= self.end:
             raise ValueError(
-                f"begin = {self.begin} leaves nothing before end = {self.end}; make begin smaller"
+                f"begin = {self.begin} must be below end = {self.end}; make begin smaller"
             )
         if self.context is not None and self.context >= self.length:
             raise ValueError(
@@ -560,8 +560,8 @@ def language_tag(language: str) -> str:
 
 
 class LanguagesConfig(Section):
-    """Files of several languages, and the pairs of languages to translate between. Each pair is
-    tagged with its target language: '<2de>' for German."""
+    """Files of several languages, and the pairs of languages to translate between. Each source text
+    gets a tag that names the target language, such as '<2de>' for German."""
 
     kind: Literal["languages"] = "languages"
     path: str

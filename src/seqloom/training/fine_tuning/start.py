@@ -69,7 +69,8 @@ class Start:
     def assign_to(self, model: Model) -> None:
         """Set the weights of a model to those of the parent, the run that fine-tuning starts from.
 
-        The embedding of a new tag is a copy of the embedding of another token.
+        If the recipe adds tags to the vocabulary (text.new_tags), the embedding of each new tag is
+        a copy of the embedding of a known token.
         """
         extended = {
             name: self._extend(name, self.weights[name], parameter.shape, copies=True)

@@ -125,7 +125,7 @@ def candidates_to_draw(step: Sequence[TracedCandidate], dropped: int) -> list[in
 
     These are all candidates that were not dropped, then the best of the dropped candidates.
 
-    dropped: maximum number of dropped candidates
+    dropped: maximum number of dropped candidates to draw
     """
     survivors = [index for index, each in enumerate(step) if each.fate is not Fate.DROPPED]
     others = [index for index, each in enumerate(step) if each.fate is Fate.DROPPED]
