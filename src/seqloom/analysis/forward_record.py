@@ -295,6 +295,6 @@ def _replacing(module: nn.Module, name: str, function: Callable[..., object]) ->
 def _separate(tensor: Tensor) -> Tensor:
     """Return a new tensor with the same values, which is a separate node of the autograd graph.
 
-    The gradient at the new tensor does not include other uses of the original tensor.
+    The gradient at the new tensor covers only uses of the new tensor, not of the original one.
     """
     return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()

@@ -79,8 +79,8 @@ class _Row:
     """A hypothesis that the next step extends.
 
     source:    index of the source
-    index:     index of the hypothesis among the candidates that the tracer recorded for this
-               source in the previous step; NO_PARENT before the first step
+    index:     index of the hypothesis in the tracer's list of candidates of the previous step;
+               NO_PARENT before the first step
     total:     log-probability so far
     generated: START and the tokens so far
     """

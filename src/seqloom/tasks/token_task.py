@@ -34,7 +34,7 @@ class TokenTask:
                       is not an image
     frame_scale:      normalises the numbers of frames; None if the source is not a sequence of
                       vectors
-    tag_side:         where the model reads a tag, such as <2de>, at the start of a source text.
+    tag_side:         where the model reads the tag with which a source text starts, such as <2de>.
                       "source": the tag stays in the source. "target": the tag becomes the first
                       target token
     metrics:          the metrics that the recipe selects, except SARI, which also needs the

@@ -18,13 +18,12 @@ def _as_names(value: Any) -> Any:
 
 
 def _as_pair(value: Any) -> Any:
-    """Convert a list to a tuple. TOML has no tuples. Return any other value unchanged."""
+    """Convert a list to a tuple. Return any other value unchanged."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _check_file_names(value: Any) -> Any:
-    """Check a file name or a list of file names. A list becomes a tuple, because TOML has no
-    tuples."""
+    """Check a file name or a list of file names. Return a list as a tuple."""
     names = value if isinstance(value, list | tuple) else [value]
     if not names:
         raise PydanticCustomError("too_short", "must not be empty")

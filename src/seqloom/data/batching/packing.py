@@ -75,6 +75,8 @@ class TokenGrid:
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     """Concatenate the ranges start, start + 1, …, start + length - 1 of all texts.
 
+    Example: starts [0, 5] and lengths [2, 3] give [0, 1, 5, 6, 7].
+
     starts, lengths: (N,) start and length of each of the N texts
     """
     ends = np.cumsum(lengths)

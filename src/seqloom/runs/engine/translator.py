@@ -153,7 +153,7 @@ class CTranslate2Engine:
     ) -> SearchResults:
         """Add token log-probabilities to hypotheses, and compute the hypothesis scores from them.
 
-        all_outputs: if False, only the hypotheses that do not end with END are changed
+        all_outputs: if False, change only unfinished hypotheses, which do not end with END
         """
 
         def needs_scores(hypothesis: Hypothesis) -> bool:

@@ -194,5 +194,8 @@ def _check_tags(config: RunConfig, task: Task, run: str) -> None:
 
 
 def start_facts(start: Start | None) -> Mapping[str, str]:
-    """Return the entries of a run's manifest that identify the weights the run started from."""
+    """Return the manifest entry with the SHA-256 of the weights that a run started from.
+
+    Returns an empty mapping if the run is not a fine-tuning.
+    """
     return {} if start is None else {START_DIGEST: start.digest}
