@@ -1,7 +1,8 @@
 """Tracer: builds a `SearchTrace` for each source while a search runs.
 
-At every step, the search passes two things to its tracer: the model's log-probabilities before the
-rules are applied (`observe_log_probabilities`), and the decisions of the step (`observe_outcome`).
+At every step, the search passes two things to its tracer: the log-probabilities of the model,
+before any token is forbidden (`observe_log_probabilities`), and the decisions of the step
+(`observe_outcome`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,8 +80,8 @@ class _Row:
     """A hypothesis that the next step extends.
 
     source:    index of the source
-    index:     index of the hypothesis in the tracer's list of candidates of the previous step;
-               NO_PARENT before the first step
+    index:     index of the hypothesis in the list of candidates that the tracer has for this source
+               and the previous step; NO_PARENT before the first step
     total:     log-probability so far
     generated: START and the tokens so far
     """
@@ -158,8 +159,11 @@ class Tracer:
         self._rows = [_Row(source) for source in sources for _ in range(search.initial_rows)]
 
     def observe_log_probabilities(self, log_probabilities: Tensor) -> None:
-        """Record the most probable tokens of each row from the log-probabilities (R, V) of the
-        model, before the rules are applied."""
+        """Record the most probable tokens of each hypothesis.
+
+        log_probabilities: (R, V) for R hypotheses, as the model returns them, before the search
+                           forbids any token
+        """
         count = max(self._min_candidates, self._sources[-1].search.width)
         values, tokens = top_k(log_probabilities, min(count, log_probabilities.shape[1]))
         self._likely = {
