@@ -42,7 +42,7 @@ def test_a_recipe_of_long_text_is_valid() -> None:
         (("data.filter.max_target_tokens=9",), "single lines cannot be dropped from long text"),
         (("training.batching=padded",), "always read in windows of one length"),
         (("text.sampling={}",), "long text does not support subword sampling"),
-        (("data.train.begin=0.5", "data.train.end=0.5"), "leaves nothing before end"),
+        (("data.train.begin=0.5", "data.train.end=0.5"), "must be below end"),
         (("data.dev.length=8", "data.dev.context=8"), "leaves nothing to predict in a window"),
         (("task.kind=translation", "model.encoder.kind=recurrent"), "has no source side"),
     ],

@@ -53,7 +53,7 @@ TRANSLATE: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
         ),
         ("/api/complete", {"samples": 7}, 422, "samples: 7 is too large"),
         ("/api/complete", {"max_length": 257}, 422, "max_length: 257 is too large"),
-        ("/api/complete", {"temperature": 0, "samples": 2}, 422, "temperature 0 has a single output"),
+        ("/api/complete", {"temperature": 0, "samples": 2}, 422, "all samples are equal"),
         ("/api/complete", {"prompts": ["abab"], "max_length": 3}, 422, "already has 4 tokens"),
         ("/api/complete", {"run": "captioner"}, 422, "captions images; use /api/caption"),
         ("/api/label", {"texts": [" "]}, 422, "texts: contains only white space"),

@@ -33,8 +33,9 @@ class RecordedLayer:
     width:       width of the hidden vector. The states of an LSTM are wider: [h; c]
     is_reversed: True if the layer reads the source from the last token to the first
     states:      one tensor (B, C) per step: the state after the step
-    carried:     one tensor (B, C) per step: the previous state, as a separate tensor that only the
-                 recurrent cell of this step reads. Empty for Transformer layers
+    carried:     one tensor (B, C) per step: the state before the step. Only the recurrent cell
+                 reads this tensor, so its gradient shows the effect of the recurrence alone. Empty
+                 for Transformer layers
 
     C is the width of a state.
     """
@@ -253,7 +254,7 @@ def _record_outputs(
         ) -> Tensor:
             """Record the output (B, N, D) of a layer as N tensors, one for each position.
 
-            Returns the output as the stack of these tensors. So they get gradients.
+            Returns the output as the stack of these tensors, so that gradients reach them.
             """
             record.states.extend(stream.unbind(1))
             return torch.stack(record.states, dim=1)
@@ -294,6 +295,6 @@ def _replacing(module: nn.Module, name: str, function: Callable[..., object]) ->
 def _separate(tensor: Tensor) -> Tensor:
     """Return a new tensor with the same values, which is a separate node of the autograd graph.
 
-    The gradient at the new tensor does not include other uses of the original tensor.
+    The gradient at the new tensor covers only uses of the new tensor, not of the original one.
     """
     return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()

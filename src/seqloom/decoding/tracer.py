@@ -1,7 +1,8 @@
 """Tracer: builds a `SearchTrace` for each source while a search runs.
 
-At every step, the search passes two things to its tracer: the model's log-probabilities before the
-rules are applied (`observe_log_probabilities`), and the decisions of the step (`observe_outcome`).
+At every step, the search passes two things to its tracer: the log-probabilities of the model,
+before any token is forbidden (`observe_log_probabilities`), and the decisions of the step
+(`observe_outcome`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,8 +80,8 @@ class _Row:
     """A hypothesis that the next step extends.
 
     source:    index of the source
-    index:     index of the hypothesis among the candidates that the tracer recorded for this
-               source in the previous step; NO_PARENT before the first step
+    index:     index of the hypothesis in the list of candidates that the tracer has for this source
+               and the previous step; NO_PARENT before the first step
     total:     log-probability so far
     generated: START and the tokens so far
     """
@@ -122,8 +123,8 @@ class Tracer:
     """Records a search. Pass it as `SearchRequest.tracer`, then read `traces`.
 
     min_candidates: for each hypothesis, the tracer records at least this many candidates: those
-                    with the most probable tokens. The search may compare fewer. Beam search, for
-                    example, compares only `width` tokens per hypothesis. Default: 5.
+                    with the most probable tokens. The search itself may compare fewer: beam search
+                    compares only `width` tokens per hypothesis. Default: 5.
     """
 
     def __init__(self, min_candidates: int = 5) -> None:
@@ -146,8 +147,8 @@ class Tracer:
     ) -> None:
         """Start one trace per source. A search calls this method before its first step.
 
-        prefixes:    forced prefix of each source; empty for a source without a prefix
-        max_lengths: maximum number of tokens of each source
+        prefixes:    for each source, the tokens with which its outputs must start; may be empty
+        max_lengths: maximum number of output tokens for each source
         """
         first = len(self._sources)
         self._sources += [
@@ -158,8 +159,11 @@ class Tracer:
         self._rows = [_Row(source) for source in sources for _ in range(search.initial_rows)]
 
     def observe_log_probabilities(self, log_probabilities: Tensor) -> None:
-        """Record the most probable tokens of each row from the log-probabilities (R, V) of the
-        model, before the rules are applied."""
+        """Record the most probable tokens of each hypothesis.
+
+        log_probabilities: (R, V) for R hypotheses, as the model returns them, before the search
+                           forbids any token
+        """
         count = max(self._min_candidates, self._sources[-1].search.width)
         values, tokens = top_k(log_probabilities, min(count, log_probabilities.shape[1]))
         self._likely = {
@@ -243,8 +247,8 @@ class Tracer:
 def broken_rule(rules: Rules, token: int, generated: tuple[int, ...], forced: int) -> Reason | None:
     """Return why the rules forbid `token` as the next token; None if they allow it.
 
-    END before the minimum length is always reported as forbidden here. A search allows it if every
-    other token is forbidden.
+    Before the minimum length, END is forbidden. A search makes an exception if all other tokens are
+    forbidden too. This function ignores that exception.
 
     generated: START and the tokens so far
     forced:    token that must come next; PAD if no token is forced

@@ -63,8 +63,8 @@ class M2M100Vocabulary:
 
     names:     the piece of each token id
     languages: the language codes. They are pieces in `names`, too
-    rules:     settings of the target tokenizer. The source tokenizer differs from it in one way: it
-               puts a language code before each source
+    rules:     settings of the target tokenizer. The source tokenizer has the same settings, but
+               also puts a language code before each source
     """
 
     names: tuple[str, ...]

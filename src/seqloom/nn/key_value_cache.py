@@ -9,9 +9,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeysValues:
-    """The projected keys and values of an attention layer.
+    """The projected keys and values of an attention layer, for H heads and S positions.
 
-    keys:   (B, H, S, ·) prepared for the attention score, which determines their width
+    keys:   (B, H, S, Dk). The attention score determines the width Dk
     values: (B, H, S, Dv)
     """
 
@@ -19,12 +19,12 @@ class KeysValues:
     values: Tensor
 
     def select(self, rows: Tensor) -> "KeysValues":
-        """Return the rows with these indices."""
+        """Return the keys and values of the batch rows with these indices."""
         return KeysValues(self.keys.index_select(0, rows), self.values.index_select(0, rows))
 
 
 class Cache(Protocol):
-    """Protocol of a cache: keys and values of all previous positions of every row."""
+    """Protocol of a cache. It stores the keys and values of all previous decoder positions."""
 
     @property
     def position(self) -> int | Tensor:
@@ -38,7 +38,7 @@ class Cache(Protocol):
         ...
 
     def append(self, new: KeysValues) -> KeysValues:
-        """Store the keys and values of one position, (R, H, 1, D) each.
+        """Store the keys and values of one position, (R, H, 1, D) each, for R rows and H heads.
 
         Return the keys and values of all positions so far. If `mask` is not None, the result also
         has positions that are not filled yet. `mask` hides them.
@@ -47,7 +47,9 @@ class Cache(Protocol):
 
 
 class KeyValueCache:
-    """Keys and values of all previous positions: (capacity, R, H, D) each.
+    """Keys and values of all previous decoder positions.
+
+    Each is a tensor (capacity, R, H, D), for R rows (hypotheses), H heads and width D.
 
     The memory is allocated for `capacity` positions at the first step. If gradients are needed,
     each step allocates new tensors, because backpropagation needs those of earlier steps unchanged.
@@ -64,7 +66,7 @@ class KeyValueCache:
         self.spare: tuple[Tensor, Tensor] | None = None
 
     def append(self, new: KeysValues) -> KeysValues:
-        """Store the keys and values of one position, (R, H, 1, D) each.
+        """Store the keys and values of one position, (R, H, 1, D) each, for R rows and H heads.
 
         Return views of the keys and values of all positions so far.
         """

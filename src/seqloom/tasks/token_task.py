@@ -34,11 +34,11 @@ class TokenTask:
                       is not an image
     frame_scale:      normalises the numbers of frames; None if the source is not a sequence of
                       vectors
-    tag_side:         where the model reads a tag, such as <2de>, at the start of a source text.
+    tag_side:         where the model reads the tag with which a source text starts, such as <2de>.
                       "source": the tag stays in the source. "target": the tag becomes the first
                       target token
-    metrics:          the metrics that the recipe selects, without SARI. Empty if a recipe cannot
-                      select metrics for this task
+    metrics:          the metrics that the recipe selects, except SARI, which also needs the
+                      sources. Empty if a recipe cannot select metrics for this task
     scores_sources:   True if a score, such as SARI, also compares outputs with their sources
     """
 
@@ -71,12 +71,15 @@ class TokenTask:
         return texts.sign_scores(self.compute_scores(texts.outputs, texts.examples))
 
     def scored_texts(self, outputs: Sequence[str], examples: Sequence[Example]) -> ScoredTexts:
-        """Return the texts in the Unicode form in which `scores` compares them."""
+        """Convert outputs and examples to the Unicode form in which `scores` compares them."""
         tags = self.target_tokenizer.preprocessing.tags
         return normalise_texts(outputs, examples, tags, self.scores_sources)
 
     def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
-        """Compute the scores of outputs. `scored_texts` has already converted all texts."""
+        """Compute the scores of outputs against the references of their examples.
+
+        The caller has already converted all texts to the same Unicode form.
+        """
         raise NotImplementedError
 
     def with_fast_scores(self, needed: str) -> "TokenTask":

@@ -119,8 +119,8 @@ def split_chunks(
 def _split_chunk(chunk: str) -> list[str]:
     """Split a text without white space into words and punctuation marks.
 
-    The joiner ￭ marks the place between two neighbours. It is added to the right neighbour if that
-    is a punctuation mark, otherwise to the left neighbour.
+    The joiner ￭ marks that there was no space between two neighbours. It is attached to the right
+    neighbour if that is a punctuation mark (go! -> go ￭!), otherwise to the left ("go -> "￭ go).
     """
     matches = _pattern().findall(chunk)
     pieces = [NO_PIECE if JOINER in match else match for match in matches]
@@ -142,8 +142,8 @@ def _is_word(piece: str) -> bool:
 def unmarked(piece: str) -> str:
     """Return a piece without the joiners ￭ at its start and end.
 
-    A piece that is a joiner is returned unchanged. For NO_PIECE, which replaces a token that
-    contains ￭ in the text itself, the result is ￭.
+    The joiner itself is returned unchanged. The empty piece NO_PIECE stands for a word that
+    contains the character ￭. For NO_PIECE, the result is ￭.
     """
     return JOINER if piece in (NO_PIECE, JOINER) else piece.strip(JOINER)
 

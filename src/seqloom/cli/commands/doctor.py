@@ -161,9 +161,8 @@ def _file_lines(config: RunConfig, split: Split) -> list[str]:
 def _is_complete(statistics: SplitStatistics, findings: DatasetCheck) -> bool:
     """Return True if the statistics cover the whole split, False if they may cover only a part.
 
-    Returns False in two cases. In the first case, the split has errors. In the second case, the
-    split has no examples and the training data has errors. The split may then be a held-out part of
-    the training data, which could not be read because of these errors.
+    Returns False if the split has errors. Also returns False if the split is empty and the training
+    data has errors: the split may be a held-out part of the training data that could not be read.
     """
     empty = not statistics.examples and findings.statistics[0].problems
     return not statistics.problems and not empty

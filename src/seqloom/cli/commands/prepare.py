@@ -75,7 +75,7 @@ def _show(show: ShowProgress, event: Event) -> None:
 
 
 def _verify(corpora: list[Corpus]) -> None:
-    """Raise a StorageError that lists all files that changed after they were written."""
+    """Raise a StorageError that lists prepared files if they changed after they were written."""
     from seqloom.core.errors import StorageError
     from seqloom.core.storage import find_damage
 

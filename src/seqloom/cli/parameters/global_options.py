@@ -25,7 +25,7 @@ HELP_PANEL = "Global options"
 
 @contextmanager
 def restored_settings() -> Iterator[None]:
-    """Context manager that undoes the effect of the global options after the block."""
+    """Context manager that undoes the effect of --quiet, --threads and --device after the block."""
     saved = {name: os.environ.get(name) for name in (THREADS_VARIABLE, DEVICE_VARIABLE)}
     try:
         yield

@@ -131,9 +131,10 @@ def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: R
 
 
 def _inherited(parent: ParentRun) -> Tables:
-    """Return the tables of the parent that a fine-tuning inherits.
+    """Return the settings that a fine-tuning inherits from its parent, as TOML tables.
 
-    Settings that apply only to the training of the parent are left out, such as training.start.
+    The parent is the run that the fine-tuning starts from. Settings that apply only to the training
+    of the parent are left out, such as training.start.
     Tags that the parent added to its vocabulary (text.new_tags) become normal tags (text.tags).
     """
     tables = parse_toml(format_recipe(parent.config).encode())
@@ -148,7 +149,7 @@ def _inherited(parent: ParentRun) -> Tables:
 
 
 def _given_steps(tables: Tables, overrides: Sequence[str]) -> int | None:
-    """Return training.steps if the recipe or an override sets it."""
+    """Return training.steps if the recipe or an override sets it, otherwise None."""
     training = apply_overrides(tables, overrides).tables.get("training")
     steps = training.get("steps") if isinstance(training, dict) else None
     return steps if isinstance(steps, int) and steps > 0 else None
@@ -192,9 +193,9 @@ def derive_training(parent: ParentRun, pairs: int | None, given_steps: int | Non
 
 
 def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None) -> tuple[str, ...]:
-    """Return a tuple of one message that tells the user which training settings were derived.
+    """Return a tuple of one message: the training settings that were derived from the parent run.
 
-    If the recipe or --set contains all these settings, none was derived, and the tuple is empty.
+    If the user has set all these settings in the recipe or with --set, the tuple is empty.
     """
     training = resolved.config.training
     values = {

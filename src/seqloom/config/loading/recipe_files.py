@@ -25,7 +25,7 @@ SAMPLE_BYTES = 65_536
 
 
 def not_a_recipe(path: Path, data: bytes) -> str | None:
-    """Return why a file is not a recipe and what to do, or None if it may be one.
+    """Return why a file is not a recipe and what to do. Return None if it may be a recipe.
 
     data: the content of the file
     """

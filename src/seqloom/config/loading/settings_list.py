@@ -49,7 +49,7 @@ def _format_setting(ref: SettingRef) -> str:
 def describe_field(section: type[Section], name: str) -> str:
     """Return the docstring of a field on one line.
 
-    If the field is a `kind` without a docstring, return the docstring of the section.
+    If the field is named "kind" and has no docstring, return the docstring of the section.
     """
     if issubclass(section, ExtensionConfig) and section.extension_target is not None:
         return _describe_extension_field(section, name)

@@ -18,13 +18,12 @@ def _as_names(value: Any) -> Any:
 
 
 def _as_pair(value: Any) -> Any:
-    """Convert a list to a tuple. TOML has no tuples. Return any other value unchanged."""
+    """Convert a list to a tuple. Return any other value unchanged."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _check_file_names(value: Any) -> Any:
-    """Check a file name or a list of file names. A list becomes a tuple, because TOML has no
-    tuples."""
+    """Check a file name or a list of file names. Return a list as a tuple."""
     names = value if isinstance(value, list | tuple) else [value]
     if not names:
         raise PydanticCustomError("too_short", "must not be empty")
@@ -384,7 +383,7 @@ class LongTextConfig(Section):
     def _check(self) -> Self:
         if self.begin >= self.end:
             raise ValueError(
-                f"begin = {self.begin} leaves nothing before end = {self.end}; make begin smaller"
+                f"begin = {self.begin} must be below end = {self.end}; make begin smaller"
             )
         if self.context is not None and self.context >= self.length:
             raise ValueError(
@@ -560,8 +559,8 @@ def language_tag(language: str) -> str:
 
 
 class LanguagesConfig(Section):
-    """Files of several languages, and the pairs of languages to translate between. Each pair is
-    tagged with its target language: '<2de>' for German."""
+    """Files of several languages, and the pairs of languages to translate between. Each source text
+    gets a tag that names the target language, such as '<2de>' for German."""
 
     kind: Literal["languages"] = "languages"
     path: str

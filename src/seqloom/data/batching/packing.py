@@ -75,6 +75,8 @@ class TokenGrid:
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     """Concatenate the ranges start, start + 1, …, start + length - 1 of all texts.
 
+    Example: starts [0, 5] and lengths [2, 3] give [0, 1, 5, 6, 7].
+
     starts, lengths: (N,) start and length of each of the N texts
     """
     ends = np.cumsum(lengths)
@@ -241,9 +243,12 @@ def fill_rows(
 
 
 def _join_rows(rows: list[list[int]], rows_per_batch: int) -> list[IntArray]:
-    """Group consecutive rows into batches of `rows_per_batch` rows. The last batch can have fewer
-    rows. A row is a list of indices of pairs. Return one array per batch: the
-    indices of all its rows."""
+    """Group consecutive rows into batches of `rows_per_batch` rows. The last batch can have fewer.
+
+    rows: for each row, the indices of its pairs
+
+    Returns one array per batch: the indices of all its pairs, row after row.
+    """
     batches: list[list[int]] = []
     for index, row in enumerate(rows):
         if index % rows_per_batch == 0:
@@ -264,8 +269,8 @@ class _PairPositions:
 def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairPositions:
     """Assign pairs to rows in the given order. A pair that does not fit starts a new row.
 
-    This gives the smallest number of rows for pairs in this order. So a batch never needs more
-    rows than `PackedLayout.plan` has given it.
+    For pairs in this order, no other assignment needs fewer rows. So a batch never needs more rows
+    than `PackedLayout.plan` has planned for it.
     """
     row = source_end = target_end = 0
     positions: list[tuple[int, int, int]] = []

@@ -62,7 +62,7 @@ def ignore_progress(progress: ReadingProgress) -> None:
 def damage_note(files: Sequence[str]) -> ReadingProgress:
     """Return a progress report that lists damaged files of the cache.
 
-    files: a line for each file
+    files: one line of text for each damaged file
     """
     listed = "".join(f"\n  {line}" for line in files)
     return ReadingProgress(

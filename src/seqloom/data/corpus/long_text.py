@@ -140,8 +140,8 @@ def _with_empty_rows(values: NDArray[Any], rows: int) -> torch.Tensor:
 
 
 def scoring_windows(ids: IntArray, shape: WindowShape, newline: int) -> TextWindows:
-    """Return the windows for scoring a text. The first window has the full length. In this window,
-    each token is predicted from all tokens before it."""
+    """Return the windows for scoring a text. The first window has the full length and no context:
+    all its tokens are predicted."""
     return TextWindows(ids, shape, newline, first=shape.length)
 
 
@@ -158,10 +158,11 @@ class LongTextDataset:
         seed: int | None,
         epoch: int = 0,
     ) -> None:
-        """
+        """Divide the text of a corpus into windows.
+
         newline: token id of the line ending
-        seed:    seed of the random window positions, which change in every epoch. If None, the
-                 positions are fixed, for scoring.
+        seed:    in training, the seed of the random window positions, which change in every epoch.
+                 In scoring, None: the positions are fixed.
         """
         self.corpus = corpus
         self.shape = shape
@@ -207,10 +208,9 @@ class LongTextDataset:
         return LongTextDataset(self.corpus, self.shape, self.newline, self.seed, epoch)
 
     def variants(self) -> Iterator["LongTextDataset"]:
-        """Yield this dataset.
+        """Yield only this dataset, because the window length is the same in all epochs.
 
-        The caller checks that no window is too long for a batch. The window length is the same in
-        all epochs, so one dataset is enough.
+        The caller checks that no window is too long for a batch.
         """
         yield self
 

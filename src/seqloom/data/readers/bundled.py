@@ -19,7 +19,7 @@ same split in both."""
 
 
 def bundled_file(config: BundledConfig, split: Split) -> Traversable:
-    """Return the file of a language pair and split. One of the two languages must be English."""
+    """Return the Tatoeba file of a language pair and split. One language must be English."""
     assert not config.is_joined
     pair = "de-en" if "de" in (config.source, config.target) else "en-fr"
     return files("seqloom.bundled") / f"tatoeba-{pair}.{split}.tsv.gz"

@@ -63,7 +63,8 @@ class AlignedPair:
 def configure(trial: Trial[AlignmentSettings]) -> RunConfig:
     """Return the recipe of a GRU with attention.
 
-    If the sources are strings of letters, encoder and decoder inputs include position encodings.
+    In the conditions with strings of letters as sources, position encodings are appended to the
+    embeddings of encoder and decoder.
     """
     settings = trial.settings
     shared: Tables = {"kind": "recurrent"}

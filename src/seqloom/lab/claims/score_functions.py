@@ -4,8 +4,8 @@
 2. The radial basis function (RBF) and the dot product rank keys of unit length alike.
 3. One learned matrix between query and key is as good as a matrix for the query and a matrix for
    the key.
-4. The dot product is as good as any other score function if a layer with an activation first
-   transforms the query, and another one the key.
+4. The dot product is as good as any other score function if two layers with activations first
+   transform the query and the key.
 """
 
 import math

@@ -89,7 +89,10 @@ class CTranslate2Engine:
         decoding: SearchConfig,
         probabilities: Probabilities,
     ) -> SearchResults:
-        """Return the n best hypotheses of each input; None for an input that torch has to decode.
+        """Return a list with the n best hypotheses of each input.
+
+        The entry of an input is None if CTranslate2 cannot decode this input as seqloom does. The
+        caller then decodes it with torch.
 
         If `probabilities` is "none", the score of a greedy output is NaN.
         """
@@ -150,7 +153,7 @@ class CTranslate2Engine:
     ) -> SearchResults:
         """Add token log-probabilities to hypotheses, and compute the hypothesis scores from them.
 
-        all_outputs: if False, only the hypotheses that do not end with END are changed
+        all_outputs: if False, change only unfinished hypotheses, which do not end with END
         """
 
         def needs_scores(hypothesis: Hypothesis) -> bool:
@@ -213,7 +216,7 @@ def _hypothesis(
     """Build a hypothesis from an output of CTranslate2.
 
     score: score from CTranslate2, which counts END in the length. If `normalisation` does not count
-           END, the score of the hypothesis is computed again
+           END, this function computes the score again, with the length without END
     """
     finished = output[-1] == END
     if finished and not normalisation.counts_end:

@@ -68,7 +68,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         with path.open("rb") as file:
             header_bytes = int.from_bytes(file.read(8), "little")
         if header_bytes > MAX_HEADER_BYTES:
-            raise ValueError(f"header too large ({header_bytes:,} bytes)")
+            raise ValueError(
+                f"the header has {header_bytes:,} bytes, more than {MAX_HEADER_BYTES:,}"
+            )
         tensors = safetensors.torch.load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise StorageError(f"{path}: is not a readable safetensors file: {error}") from error

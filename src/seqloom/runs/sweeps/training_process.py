@@ -140,8 +140,9 @@ def run_on_ray(
     """Connect to a Ray cluster.
 
     Returns a function that trains a trial on the cluster, and the number of trials to run at once.
-    This number is `jobs`. If `jobs` is None, it is the number of GPUs or, without GPUs, the number
-    of CPU cores divided by the number of threads of a trial.
+
+    jobs: number of trials to run at once. None means one per GPU or, without GPUs, the number of
+          CPU cores divided by the number of threads of a trial.
     """
     ray: Any = import_optional("ray", "cluster", "--ray")
     threads = runner.threads or 1

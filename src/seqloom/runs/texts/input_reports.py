@@ -85,7 +85,10 @@ class InputReport:
     problems: dict[ProblemKind, Problem] = field(default_factory=dict)
 
     def add(self, output: Prediction) -> None:
-        """Add the best output of the next text."""
+        """Add the problems of the next text to the report.
+
+        output: the best output of this text
+        """
         self.total += 1
         found: dict[ProblemKind, list[str]] = {}
         if output.unknown:

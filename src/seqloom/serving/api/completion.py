@@ -55,7 +55,8 @@ def check_completion(service: Service, request: CompleteRequest) -> None:
     check_maximum("max_length", request.max_length, service.limits.output_tokens)
     if request.temperature == 0 and request.samples > 1:
         raise invalid_field(
-            "samples", "temperature 0 has a single output; use samples = 1 or raise temperature"
+            "samples",
+            "with temperature 0, all samples are equal; use samples = 1 or raise temperature",
         )
 
 

@@ -176,9 +176,9 @@ class DisconnectedError(Exception):
 class ResponseSender:
     """Adds the security headers to a response and records its status.
 
-    on_last_message: called before the last message of the response is sent. With it, the middleware
-                     makes room for another request, because the client may send its next request
-                     as soon as it has the response.
+    on_last_message: called just before the last message of the response is sent. The middleware
+                     frees the slot of the request there, because the client may send its next
+                     request as soon as it has the response.
     """
 
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:

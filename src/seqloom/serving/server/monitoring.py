@@ -101,7 +101,7 @@ class Monitoring:
         self._request_seconds.labels(route).observe(seconds)
 
     def batch_observer(self, run: str) -> OnBatch:
-        """Return a function that the batcher of a run calls after each batch."""
+        """Return a function that updates metrics. A run's batcher calls it after each batch."""
         sizes, times = self._batch_sizes.labels(run), self._batch_seconds.labels(run)
         queue_times = self._job_queue_seconds.labels(run)
         source_tokens, output_tokens = (

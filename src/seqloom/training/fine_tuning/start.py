@@ -69,7 +69,8 @@ class Start:
     def assign_to(self, model: Model) -> None:
         """Set the weights of a model to those of the parent, the run that fine-tuning starts from.
 
-        The embedding of a new tag is a copy of the embedding of another token.
+        If the recipe adds tags to the vocabulary (text.new_tags), the embedding of each new tag is
+        a copy of the embedding of a known token.
         """
         extended = {
             name: self._extend(name, self.weights[name], parameter.shape, copies=True)
@@ -193,5 +194,8 @@ def _check_tags(config: RunConfig, task: Task, run: str) -> None:
 
 
 def start_facts(start: Start | None) -> Mapping[str, str]:
-    """Return the entries of a run's manifest that identify the weights the run started from."""
+    """Return the manifest entry with the SHA-256 of the weights that a run started from.
+
+    Returns an empty mapping if the run is not a fine-tuning.
+    """
     return {} if start is None else {START_DIGEST: start.digest}

@@ -62,8 +62,8 @@ def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> Seql
 def _error_of_other_ranks(world: World, store: Store, error: RuntimeError) -> SeqloomError:
     """Return the error that this rank raises after a failed collective operation.
 
-    If another rank reports the failure, this is a PeerError, which is not printed. Otherwise it is
-    a TrainingError that names the ranks that do not answer.
+    If another rank reports the failure, returns a PeerError, which is not printed. Otherwise
+    returns a TrainingError that names the ranks that do not answer.
     """
     ranks = range(world.size)
     try:
@@ -91,7 +91,7 @@ def _error_of_other_ranks(world: World, store: Store, error: RuntimeError) -> Se
 
 
 def _wait_until(is_true: Callable[[], bool]) -> bool:
-    """Wait until a condition holds, at most `SECONDS_TO_REPORT`. Returns whether it holds."""
+    """Wait until a condition holds, at most SECONDS_TO_REPORT. Returns True if it holds."""
     deadline = time.monotonic() + SECONDS_TO_REPORT
     while not is_true():
         if time.monotonic() > deadline:

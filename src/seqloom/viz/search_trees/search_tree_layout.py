@@ -74,7 +74,7 @@ class SearchTreeLayout:
 def layout_search_tree(
     searched: InspectedSearch, dropped_per_step: int = DROPPED_PER_STEP
 ) -> SearchTreeLayout:
-    """Compute the positions of all nodes.
+    """Compute the positions of all nodes of a search tree.
 
     The nodes of a step are in the same order as their parents. The best child of a node is placed
     in the row of its parent, and the other children in the rows below it. `spread_rows` moves nodes
@@ -125,7 +125,7 @@ def candidates_to_draw(step: Sequence[TracedCandidate], dropped: int) -> list[in
 
     These are all candidates that were not dropped, then the best of the dropped candidates.
 
-    dropped: maximum number of dropped candidates
+    dropped: maximum number of dropped candidates to draw
     """
     survivors = [index for index, each in enumerate(step) if each.fate is not Fate.DROPPED]
     others = [index for index, each in enumerate(step) if each.fate is Fate.DROPPED]
