@@ -38,8 +38,8 @@ def _show_nothing(done: int, total: int | None, description: str | None = None, 
 def shows_progress(*, prints: bool = False) -> bool:
     """Return True if a progress bar is shown: stderr is a terminal, and --quiet is not given.
 
-    prints: the command writes to stdout while the bar is shown. If stdout is a terminal too, there
-            is no bar: it would mix with the output, which shows the progress itself.
+    prints: True if the command writes to stdout while it runs. If stdout is a terminal too, no bar
+            is shown, because it would mix with the output. Default: False
     """
     return not is_quiet() and sys.stderr.isatty() and not (prints and sys.stdout.isatty())
 

@@ -163,10 +163,12 @@ def corpus_folder(request: CorpusRequest) -> Path:
 
 
 def _training_shards(request: CorpusRequest) -> list[Path]:
-    """Return the shards of the cached training split, for a request for dev or test.
+    """If a corpus for dev or test is requested, return the shards of the cached training split.
 
-    These shards also contain the examples that are held out for dev and test. The list is empty if
-    the cache has no training split with these tokenizers, or if the request is for training data.
+    A shard is a folder with a part of a corpus. The shards of the training split also contain the
+    examples that are held out for dev and test.
+
+    Returns [] if training data is requested, or if the cache has no such training split.
     """
     if request.split == "train":
         return []
