@@ -80,9 +80,11 @@ class CurvePoint:
     after_reference:  mean over these sentences if the decoder reads the reference
     after_error:      mean over these sentences if it reads the reference with one wrong token
     output_sentences: number of sentences whose output also reaches this distance
-    after_output:     mean over the sentences of `output_sentences` if the decoder reads its output
+    after_output:     mean over these `output_sentences` sentences if the decoder reads its own
+                      output
     after_reference_same_sentences:
-                      mean over the sentences of `output_sentences` if it reads the reference
+                      mean over the same sentences as in `after_output` if the decoder reads the
+                      reference
     """
 
     distance: int

@@ -66,7 +66,7 @@ class Results:
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
         """Return the points of a line in a chart, one point for each name.
 
-        A point is a list: the value with this name under the condition, for each seed.
+        A point is a list of numbers: the measured value with this name, one number per seed.
         """
         return [self.over_seeds(condition, name) for name in names]
 

@@ -158,7 +158,7 @@ def build_corpus(request: CorpusRequest, progress: ProgressCallback = ignore_pro
 
 
 def corpus_folder(request: CorpusRequest) -> Path:
-    """Return the folder of a corpus. It may not exist."""
+    """Return the folder in which a corpus is or will be cached."""
     return cache_root() / KIND / request.digest()
 
 
@@ -168,7 +168,7 @@ def _training_shards(request: CorpusRequest) -> list[Path]:
     A shard is a folder with a part of a corpus. The shards of the training split also contain the
     examples that are held out for dev and test.
 
-    Returns [] if training data is requested, or if the cache has no such training split.
+    Returns [] if training data is requested, or if the cache has no matching training split.
     """
     if request.split == "train":
         return []

@@ -59,6 +59,7 @@ def translations(clause: Clause) -> list[Words]:
     The target language has two synonyms for every noun, one of each gender. A phrase starts with
     its noun; adjectives and article follow and agree with it in gender. A translation is active,
     with the subject first, or passive, with the object first. The verb agrees with the first noun.
+    Two subjects, two objects and two voices give 2 · 2 · 2 translations.
     """
     valid = []
     for genders in product("mf", repeat=2):

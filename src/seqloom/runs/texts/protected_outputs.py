@@ -22,8 +22,8 @@ def insert_missing_spans(
 
     1. If the word before the span is aligned, insert the span after the aligned output words.
     2. If the word after the span is aligned, insert the span before the aligned output words.
-    3. Use the relative place: insert a span from the middle of the source in the middle of the
-       output.
+    3. Otherwise, use the relative place: insert a span from the middle of the source in the middle
+       of the output.
 
     For a span that is attached to the word after it, such as <b>, rule 2 comes before rule 1.
 

@@ -312,10 +312,10 @@ def _map_to_segment(
     its word indices do not count their words.
 
     text:      the output with its protected spans
-    positions: index of each character that the model has read
-    targets:   index in `text` of the first character of each generated word
+    positions: for each character that the model has read, its index in the segment
+    targets:   for each generated word, the index of its first character in `text`
 
-    Both kinds of indices start with 0 after the protected spans at the start of the text.
+    In `positions` and `targets`, index 0 is the first character after the leading protected spans.
     """
     protected = segment.protected
     visible_tag = "" if segment.unread else segment.written_tag
