@@ -52,6 +52,9 @@ def by_priority(words: Iterable[str]) -> list[str]:
 
 
 def find_misspelt(name: str, words: Iterable[str]) -> str | None:
-    """Return the first word from which `name` is one edit away; None if there is no such word."""
+    """Return the word from which `name` is one edit away; None if there is no such word.
+
+    If there are several such words, return the longest.
+    """
     ordered = by_priority(words)
     return next((word for word in ordered if re.fullmatch(misspellings(word), name)), None)

@@ -82,12 +82,12 @@ class Corpus:
         return self.targets.lengths
 
     def source(self, index: int) -> IntArray:
-        """Return the ids of one source."""
+        """Return the token ids of one source."""
         assert isinstance(self.sources, TokenStore), "the sources are not text"
         return self.sources[index]
 
     def target(self, index: int) -> IntArray:
-        """Return the ids of one target."""
+        """Return the token ids of one target."""
         return self.targets[index]
 
     @property
