@@ -41,7 +41,8 @@ class Corpus:
     without START and END. Sources can also be images or sequences of vectors (frames)."""
 
     def __init__(self, folder: Path, other_folders: Sequence[Path] = ()) -> None:
-        """
+        """Open a corpus on disk.
+
         folder:        folder of the corpus used in the first epoch
         other_folders: folders of the same split in other subword segmentations, used in turn in
                        the following epochs

@@ -195,9 +195,9 @@ def repeat_options(options: PredictionOptions) -> PredictionOptions:
 
 
 def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Prediction:
-    """Return the final output with the warnings about all translations into pivot languages.
+    """Return the final output, with the warnings about the translations into pivot languages added.
 
-    The result lists the unknown characters of the user's text, not those of pivot translations.
+    The unknown characters of the result are those of the user's text, not of the pivot texts.
 
     pivots: the translations into pivot languages, in the order in which they were made
     """
