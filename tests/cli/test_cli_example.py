@@ -97,7 +97,7 @@ def test_exact_selection_needs_an_equal_key() -> None:
         (["--score", "additive", "--select", "exact"], ["use score 'dot' or 'rbf'"]),
         (["--h", ""], ["h: there is a row without numbers"]),
         (["--wq", "1,inf;2,3"], ["Wq: inf is not finite"]),
-        (["--step", "2", "--layer", "1"], ["--layer, --step: only for a run"]),
+        (["--step", "2", "--layer", "1"], ["--layer, --step: cannot be combined with --example"]),
         (
             ["--h", "1,x 2;3,4", "--wq", "1,2,3", "--wk", "a;b", "--wv", "1 2,3", "--query", "7"],
             [

@@ -71,16 +71,20 @@ class SentenceErrors:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Log p of the reference tokens at one distance from the first error, as means over sentences.
+    """Mean log p of the reference tokens at one distance from the first error.
+
+    There are several means, which differ in what the decoder reads before the token.
 
     distance:         number of tokens after the error; negative before the error
     sentences:        number of sentences that reach this distance
-    after_reference:  mean over these sentences; the decoder reads the reference
-    after_error:      mean over these sentences; the decoder reads the reference with one wrong token
-    output_sentences: number of these sentences whose output also reaches this distance
-    after_output:     mean over the `output_sentences`; the decoder reads its own output
+    after_reference:  mean over these sentences if the decoder reads the reference
+    after_error:      mean over these sentences if it reads the reference with one wrong token
+    output_sentences: number of sentences whose output also reaches this distance
+    after_output:     mean over these `output_sentences` sentences if the decoder reads its own
+                      output
     after_reference_same_sentences:
-                      mean over the `output_sentences`; the decoder reads the reference
+                      mean over the same sentences as in `after_output` if the decoder reads the
+                      reference
     """
 
     distance: int

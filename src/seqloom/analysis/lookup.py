@@ -142,7 +142,11 @@ def look_up(table: LookupTable, method: LookupMethod) -> LookupResult:
 
 
 def _method(table: LookupTable, method: LookupMethod) -> tuple[AttentionScore, Selection, str]:
-    """Return the score function of a method, its kind of selection, and the formula of weights."""
+    """Return how a lookup method weights the keys.
+
+    Returns the score function, the selection ("exact", "argmax" or "softmax"), and the formula of
+    the weights as text.
+    """
     match method:
         case "exact":
             return ExactScore(), "exact", "1 for the key that equals q, else 0"

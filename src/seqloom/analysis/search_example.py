@@ -80,8 +80,8 @@ def search_example(
     """Search for translations of the example sentence "il a m'entarté", and trace the search.
 
     decoding: the search. Default: beam search of width 2.
-    n_best:   number of outputs. Default: the beam width or the number of samples; 1 for greedy
-              search; `EXHAUSTIVE_OUTPUTS` for exhaustive search.
+    n_best:   number of outputs. Default: the beam width; the number of samples for sampling; 1 for
+              greedy search; 5 for exhaustive search.
     """
     decoding = traceable_search(decoding)
     tracer = Tracer(min_candidates=1)  # a beam of width k: k candidates per hypothesis, as drawn
@@ -120,7 +120,7 @@ def _prediction(hypothesis: Hypothesis) -> Prediction:
 class TokensSoFar:
     """The state of a `TableDecoder`: the tokens that it has read so far.
 
-    tokens: (R, N) START and the generated tokens of each hypothesis. N is 0 before the first step
+    tokens: (R, N) START and the generated tokens of each hypothesis; (R, 0) before the first step
     """
 
     tokens: Tensor

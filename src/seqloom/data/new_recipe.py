@@ -40,7 +40,7 @@ class NewRecipe:
     """A recipe for data files.
 
     corpus: the table of the training corpus
-    pairs:  number of pairs that can be used, at most MAX_COUNTED
+    pairs:  number of usable pairs. Counting stops at MAX_COUNTED
     preset: name of the preset that suits this number
     text:   the recipe in TOML, with comments
     """

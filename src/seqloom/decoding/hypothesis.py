@@ -15,9 +15,9 @@ class Hypothesis:
     finished:          False if the search reached the length limit before END
     log_probabilities: log p of each token under the model, including END if finished
     score:             sum of `log_probabilities`, normalised by length; higher is better
-    attention:         (T, ..., S) attention weights of each token, including END if finished. The
-                       function `SearchRequest.keep_attention` determines the dimensions between T
-                       and S. None if there is no such function or the model has no attention
+    attention:         (T, ..., S) attention weights of T tokens, including END if finished, over S
+                       source positions. The search request determines the dimensions between T
+                       and S. None if attention was not requested or the model has none
     """
 
     tokens: tuple[int, ...]

@@ -45,7 +45,8 @@ class StreamingCallback(Protocol):
 class StreamedSources:
     """What a `StreamingDecoder` keeps for each source between two steps (`State.fixed`).
 
-    A search drops finished sources from the batch. `indices` tells which sources remain.
+    A `StreamingDecoder` wraps another decoder and reports its tokens. A search drops finished
+    sources from the batch, so `indices` tells which sources remain.
 
     fixed:   `State.fixed` of the wrapped decoder
     indices: for each remaining source, its index in the original batch
@@ -64,7 +65,8 @@ class StreamedSources:
 class StreamedRows:
     """What a `StreamingDecoder` keeps for each hypothesis between two steps (`State.moving`).
 
-    If no token has to be reported, `logits` and `finished` are None.
+    A `StreamingDecoder` wraps another decoder and reports its tokens. If no token has to be
+    reported, `logits` and `finished` are None.
 
     moving:   `State.moving` of the wrapped decoder
     logits:   (R, V) logits of the previous step
@@ -107,7 +109,10 @@ class StreamingDecoder:
         return replace(state, fixed=fixed, moving=StreamedRows(state.moving))
 
     def step(self, tokens: Tensor, state: State) -> Step:
-        """Run a step of the wrapped decoder. Also report `tokens` and end cancelled outputs."""
+        """Report `tokens` to the callback, then run a step of the wrapped decoder.
+
+        For cancelled outputs, the returned logits allow only END.
+        """
         sources: StreamedSources = state.fixed
         rows: StreamedRows = state.moving
         finished = torch.zeros_like(tokens, dtype=torch.bool)
@@ -134,8 +139,11 @@ class StreamingDecoder:
         finished: Tensor,
         position: int | Tensor,
     ) -> None:
-        """Report each row's newest token.
+        """Pass the newest token of each row (hypothesis) to the callback.
 
+        Does nothing if a source has several rows.
+
+        tokens:   (R,) the newest tokens
         sources:  for each source that is still in the batch, its index in the original batch
         logits:   (R, V) logits of the previous step, from which the search chose the token
         finished: (R,) True for rows that have generated END. They may stay in the batch for some

@@ -41,7 +41,7 @@ class ForeignModel:
     target:   tokenizer of the target
     weights:  weights with the names that seqloom uses. A shared matrix may have several names
     data:     languages and language tags
-    tag_side: where the model reads the tag of the target language
+    tag_side: whether the source or the target starts with the tag of the target language
     """
 
     path: Path

@@ -64,9 +64,9 @@ class Results:
         return [first - second for first, second in pairs]
 
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
-        """Return the points of a line in a chart.
+        """Return the points of a line in a chart, one point for each name.
 
-        Each point shows one of the measured values in `names`, as a list with one number per seed.
+        A point is a list of numbers: the measured value with this name, one number per seed.
         """
         return [self.over_seeds(condition, name) for name in names]
 

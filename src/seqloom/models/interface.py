@@ -227,12 +227,14 @@ class StaticDecoder(Protocol):
     def start_static(self, memory: Memory, max_steps: int) -> State:
         """Return the state before the first token, for steps on tensors of fixed shape.
 
-        The state differs from the result of `Decoder.start`. `State.position` is a tensor.
-        `State.moving` has a method `copy_` that overwrites its tensors with those of a later state.
-        `step` updates caches in place and returns no attention weights.
+        This state differs from the result of `Decoder.start`:
 
-        The caller may change the number of hypotheses only before the first step. The caller must
-        not drop a source.
+        - `position` is a tensor.
+        - `moving`, the values of each hypothesis, has a method `copy_`, which overwrites its
+          tensors with those of a later state.
+        - Steps return no attention weights.
+        - The number of hypotheses can change only before the first step.
+        - All sources must be kept.
         """
         ...
 
@@ -299,6 +301,8 @@ class DecoderModule(nn.Module):
         """Compute the logits of the next token of every hypothesis from its features.
 
         (R, D) -> (R, V). With a copy mechanism, these are log-probabilities.
+
+        source: source tokens that can be copied; None without a copy mechanism
         """
         logits: Tensor = self.readout(features)
         if self.copying is None or source is None:

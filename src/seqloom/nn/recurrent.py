@@ -11,9 +11,11 @@
              c' = f ∘ c + i ∘ tanh(W_c x + U_c h)
              h' = o ∘ tanh(c')
 
-Each W x and each U h has its own bias, omitted above. torch computes the cells, except a GRU on
-a CPU in training and for many rows (`fast/gru.py`, `fast/repeated_gru.py`). A state is one tensor (B, C): the hidden
+Each W x and each U h has its own bias, omitted above. A state is one tensor (B, C): the hidden
 vector h, followed by the cell c of an LSTM.
+
+torch computes the cells, with one exception: on a CPU, `fast/gru.py` and `fast/repeated_gru.py`
+compute a GRU where they are faster than torch.
 """
 
 import warnings

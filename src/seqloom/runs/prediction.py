@@ -23,9 +23,9 @@ class Prediction:
                        utility from 0 to 100. Higher is better. For a text of several segments, the
                        mean of their scores, weighted by their numbers of pieces.
     pieces:            the output tokens as text, followed by "</s>" if END was generated
-    source_pieces:     the source tokens as text, followed by "</s>". If the source consists of
-                       frames, their numbers, counted from 1, stand for the tokens. Empty for images
-                       and if there is no source.
+    source_pieces:     the source tokens as text, followed by "</s>". For a source of frames, the
+                       numbers of the frames, counted from 1. Empty for images and if there is no
+                       source.
     log_probabilities: log-probability of each piece
     attention:         (pieces, source pieces) cross-attention, averaged over layers and heads. For
                        an image, the columns are its grid cells in reading order. A row sums to 1,
@@ -50,8 +50,8 @@ class Prediction:
                        in order
     copied:            True if the source contains nothing to translate and was copied to the output
                        without the model. The score is then 0, and there are no pieces.
-    copied_parts:      the parts of the text that were copied from the source, such as URLs, in order.
-                       The model has not generated them.
+    copied_parts:      the parts of the text that were copied from the source, such as URLs, in
+                       order. The model has not generated them.
     segments:          the outputs of the segments, if the text was split into several segments.
                        `runs/texts/joining.py` says how they are joined.
     """

@@ -45,10 +45,10 @@ class TargetLanguages:
         return ", ".join(tag_display_name(tag) for tag in self.tags)
 
     def path(self, to: str | Sequence[str] | None) -> list[str | None]:
-        """Return the tag of each language that a text is translated into, one after the other.
+        """Return the tags of the pivot languages, if there are any, and of the target language.
 
-        to: the target language, or a list of pivot languages followed by the target language. If
-            it is None, every text must already start with a tag, and the result is [None]
+        to: the target language, or a list: the pivot languages, then the target language. None if
+            the texts already start with a tag; the result is then [None]
         """
         if to is None:
             return [None]

@@ -1,10 +1,9 @@
 """Draws results of analyses: as text in a terminal, as figures, as SVG and as HTML pages.
 
-Modules are named after what they draw and where: `attention_terminal`, `attention_figure`
-(matplotlib) and `attention_page` (HTML); `search_trees` for the tree of a search, in the same three
-forms; `explanation_terminal` for one decoder step; `gradients` and `loss_gradients`; `lookup`,
-`caption_attention`, `comparison_page`, `line_plot`; `chart` for SVG charts; `diagrams` for SVG
-diagrams. `terminal_format` and `figures` contain helpers of these modules.
+Modules are named after what they draw and how. For example, `attention_terminal` draws attention as
+text, `attention_figure` as an image (with matplotlib), and `attention_page` as an HTML page.
+`chart` draws SVG charts, and `diagrams` draws SVG diagrams. `terminal_format` and `figures` contain
+helpers of the other modules.
 
 The public functions return SVG, which Jupyter notebooks display:
 
@@ -56,7 +55,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, because most of the modules import torch."""
+    """Import a public name when it is first used, because importing torch takes seconds."""
     if name not in _MODULES:
         raise AttributeError(f"module 'seqloom.viz' has no attribute '{name}'")
     from importlib import import_module

@@ -165,7 +165,7 @@ def explain(
             "--step": None if step == 1 else step,
         }
         if given := [name for name, value in run_options.items() if value is not None]:
-            raise typer.BadParameter(f"{', '.join(given)}: only for a run, not for --example.")
+            raise typer.BadParameter(f"{', '.join(given)}: cannot be combined with --example.")
     existing_run(run_folder)
 
     from seqloom.analysis.explain.explainer import explain as explain_run

@@ -83,5 +83,5 @@ def _ask(question: str, default: str | None = None) -> str:
 
 
 def _default_recipe(files: list[Path]) -> Path:
-    """Return the recipe to write if --recipe is not given: pairs.toml for data/pairs.tsv.gz."""
+    """Return the default file name of the recipe, for example pairs.toml for data/pairs.tsv.gz."""
     return Path(f"{files[0].name.partition('.')[0] or 'recipe'}.toml")

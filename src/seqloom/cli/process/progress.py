@@ -38,8 +38,8 @@ def _show_nothing(done: int, total: int | None, description: str | None = None, 
 def shows_progress(*, prints: bool = False) -> bool:
     """Return True if a progress bar is shown: stderr is a terminal, and --quiet is not given.
 
-    prints: the command writes to stdout while the bar is shown. If stdout is a terminal too, there
-            is no bar: it would mix with the output, which shows the progress itself.
+    prints: True if the command writes to stdout while it runs. If stdout is a terminal too, no bar
+            is shown, because it would mix with the output. Default: False
     """
     return not is_quiet() and sys.stderr.isatty() and not (prints and sys.stdout.isatty())
 
@@ -50,7 +50,10 @@ def progress_bar(
 ) -> Iterator[ShowProgress]:
     """Context manager that shows a progress bar on stderr while the block runs.
 
-    Yields a function that updates the bar. If `shows_progress` is False, the function does nothing.
+    Yields a function that updates the bar. If no bar is shown, for example with --quiet, this
+    function does nothing.
+
+    prints: True if the command writes to stdout while it runs. Default: False
     """
     if not shows_progress(prints=prints):
         yield _show_nothing
@@ -124,6 +127,8 @@ def count_lines(files: Sequence[Path] | None, *, prints: bool = False) -> int | 
     """Return the number of lines of the files, as the total of a progress bar.
 
     Returns None if no bar is shown or if standard input is read, whose length is unknown.
+
+    prints: True if the command writes to stdout while it runs. Default: False
     """
     from seqloom.cli.inputs import STDIN
     from seqloom.data.readers.text_files import count_file_lines

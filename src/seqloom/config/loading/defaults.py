@@ -108,9 +108,9 @@ The defaults of these settings can differ from the old behaviour, now or in a la
 
 
 def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:
-    """Add settings that did not exist yet when a run was trained to the recipe of its folder.
+    """Complete the recipe of an older run: add the settings that are newer than the run.
 
-    A run folder stores all settings that exist at the time of training. A missing setting gets its
+    A run folder stores all settings that exist at the time of training. A newer setting gets its
     value in `OLD_BEHAVIOUR`, which reproduces what seqloom did before the setting existed.
     """
     old = {name: {**values, **tables.get(name, {})} for name, values in OLD_BEHAVIOUR.items()}

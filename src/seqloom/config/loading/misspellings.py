@@ -20,8 +20,10 @@ def misspellings(word: str) -> str:
 
 
 def _edits(word: str) -> list[str]:
-    """Return regular expressions that match `word` and all strings that are one edit away from it,
-    except `word` with an additional character at the end."""
+    """Return regular expressions that match `word` and the strings that are one edit away from it.
+
+    They do not match `word` with an additional character at the end.
+    """
     if len(word) == 1:
         # The character is missing, is replaced, or has another one before it.
         return [f".?{word}?"]
@@ -41,14 +43,18 @@ def _group(alternatives: list[str]) -> str:
 
 
 def by_priority(words: Iterable[str]) -> list[str]:
-    """Sort words in the order in which `find_misspelt` tries them.
+    """Sort words by length, longest first. `find_misspelt` tries them in this order.
 
-    Long words come first, because users omit a letter more often than they add one.
+    If a misspelt name resembles two words, the longer word is more likely to be meant, because
+    users omit a letter more often than they add one.
     """
     return sorted(words, key=len, reverse=True)
 
 
 def find_misspelt(name: str, words: Iterable[str]) -> str | None:
-    """Return the first word from which `name` is one edit away; None if there is no such word."""
+    """Return the word from which `name` is one edit away; None if there is no such word.
+
+    If there are several such words, return the longest.
+    """
     ordered = by_priority(words)
     return next((word for word in ordered if re.fullmatch(misspellings(word), name)), None)

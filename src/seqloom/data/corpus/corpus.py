@@ -41,7 +41,8 @@ class Corpus:
     without START and END. Sources can also be images or sequences of vectors (frames)."""
 
     def __init__(self, folder: Path, other_folders: Sequence[Path] = ()) -> None:
-        """
+        """Open a corpus on disk.
+
         folder:        folder of the corpus used in the first epoch
         other_folders: folders of the same split in other subword segmentations, used in turn in
                        the following epochs
@@ -82,12 +83,12 @@ class Corpus:
         return self.targets.lengths
 
     def source(self, index: int) -> IntArray:
-        """Return the ids of one source."""
+        """Return the token ids of one source."""
         assert isinstance(self.sources, TokenStore), "the sources are not text"
         return self.sources[index]
 
     def target(self, index: int) -> IntArray:
-        """Return the ids of one target."""
+        """Return the token ids of one target."""
         return self.targets[index]
 
     @property
@@ -158,15 +159,17 @@ def build_corpus(request: CorpusRequest, progress: ProgressCallback = ignore_pro
 
 
 def corpus_folder(request: CorpusRequest) -> Path:
-    """Return the folder of a corpus. It may not exist."""
+    """Return the folder in which a corpus is or will be cached."""
     return cache_root() / KIND / request.digest()
 
 
 def _training_shards(request: CorpusRequest) -> list[Path]:
-    """Return the shards of the cached training split, for a request for dev or test.
+    """If a corpus for dev or test is requested, return the shards of the cached training split.
 
-    These shards also contain the examples that are held out for dev and test. The list is empty if
-    the cache has no training split with these tokenizers, or if the request is for training data.
+    A shard is a folder with a part of a corpus. The shards of the training split also contain the
+    examples that are held out for dev and test.
+
+    Returns [] if training data is requested, or if the cache has no matching training split.
     """
     if request.split == "train":
         return []

@@ -47,7 +47,8 @@ class Tokenizers(NamedTuple):
 def train_tokenizers(config: RunConfig, progress: ProgressCallback = ignore_progress) -> Tokenizers:
     """Train the tokenizers of a run, or load them from the cache.
 
-    progress: called if another process trains the same tokenizers, or if the cache is damaged
+    progress: callback for two events: this process waits for another process that trains the same
+              tokenizers, and the cache is damaged
     """
     text = config.text
     target_only = not config.has_text_source

@@ -1,6 +1,6 @@
-"""Files of examples and invalid lines, with one JSON value per line.
+"""Reads and writes files of examples and invalid lines, with one JSON value per line.
 
-The files are temporary, or part of a shard.
+The files are temporary, or part of a shard. A shard is a folder with a part of a corpus.
 """
 
 import json
@@ -15,7 +15,10 @@ Records = Iterator[Example | InvalidLine]
 
 
 def held_out_file(shard: Path, split: Split) -> Path:
-    """Return the file in a training shard that contains the examples held out for `split`."""
+    """Return the file with the examples that are held out for `split`, the dev or test split.
+
+    shard: folder with a part of the training corpus
+    """
     return shard / f"{split}.jsonl"
 
 

@@ -34,7 +34,8 @@ class StaticSearch:
     max_lengths: (B,)       maximum number of tokens of each source
     done:        (B,)       True for sources that need no further step
     prefixes:    (T, B)     forced tokens; PAD where no token is forced
-    generated:   (R, 1 + T) START and the tokens so far; only (R, 1) if no rule needs the tokens
+    generated:   (R, 1 + T) START and the tokens so far, for the rule against repeated n-grams.
+                            Without this rule, only START: (R, 1)
     """
 
     def __init__(
@@ -76,9 +77,9 @@ class StaticSearch:
         self.generated.fill_(START)
 
     def allowed_log_probabilities(self, logits: Tensor, has_prefixes: bool) -> Tensor:
-        """Convert logits (R, V) to log-probabilities (R, V). Tokens that the rules forbid get -inf.
+        """Convert logits (R, V) to log-probabilities (R, V). Forbidden tokens get -inf.
 
-        has_prefixes: True to apply the forced prefixes
+        has_prefixes: True if outputs must start with given tokens. Other tokens are then forbidden
         """
         log_probabilities = log_softmax(logits)
         forced = None
@@ -93,11 +94,13 @@ class StaticSearch:
         return bool(self.done.all())
 
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
-        """Choose the tokens of a step from its logits (R, V).
+        """Extend the hypotheses (rows) by one token, chosen from the logits (R, V).
 
-        A row is a hypothesis. Beam search may drop rows and extend others several times. Return,
-        for each row after the step, the index (R,) of the row that it extends. None means that
-        every row extends itself.
+        Beam search may drop a row, or extend one row with several tokens. Therefore return, for
+        each new row, the index of the old row that it extends: (R,). Greedy search extends every
+        row once and returns None.
+
+        has_prefixes: True if outputs must start with given tokens
         """
         raise NotImplementedError
 
@@ -110,7 +113,7 @@ class StaticSearch:
 
 
 class StaticGreedy(StaticSearch):
-    """Greedy search on tensors of fixed shape.
+    """Greedy search on tensors of fixed shape, for B sources and at most T steps.
 
     tokens:            (T, B) token that was chosen for each source at each step
     log_probabilities: (T, B) log-probability of that token
@@ -167,19 +170,22 @@ class StaticBeam(StaticSearch):
 
     B sources with K hypotheses each are R = B · K rows; T is the maximum number of steps.
 
-    At each step, the search selects two lists of K candidates per source. List 1 has the best
-    candidates without END; the next step extends them. List 2 has the best of all candidates; those
-    that end in END are finished hypotheses. The tables `indices` and `values` store both lists.
+    Each step selects two lists of K candidates per source:
 
-    indices:  (T, 4, R) list 1: TOKEN, and PARENT, the row that the candidate extends.
-                        List 2: END_PARENT, also a row, and HAS_ENDED, 1 if the token is END
-    values:   (T, 4, R) log-probabilities of the last token and of all tokens.
-                        List 1: LOG_PROBABILITY and TOTAL. List 2: END_LOG_PROBABILITY and END_TOTAL
-    totals:   (B, K)    log-probability so far; -inf where a hypothesis does not exist
-    finished: (B,)      number of hypotheses that have ended
-    scores:   (B, C)    the C best scores of finished hypotheses; -inf where fewer have ended
-    stops:    (B,)      number of tokens generated when the search for this source stopped; 0 if it
-                        has not stopped
+        continuing  the best candidates without END. The next step extends them.
+        best        the best candidates, with or without END. Those with END are finished outputs.
+
+    The tables `indices` and `values` store both lists for every step, one candidate per row.
+
+    indices:  (T, 4, R) for `continuing`: the last token, and the row that the candidate extends.
+                        For `best`: the row that the candidate extends, and 1 if it ends in END
+    values:   (T, 4, R) for `continuing`, then for `best`: log-probability of the last token, and
+                        log-probability of all tokens
+    totals:   (B, K)    log-probability of each hypothesis; -inf if the hypothesis does not exist
+    finished: (B,)      number of finished outputs
+    scores:   (B, C)    the C best scores of finished outputs; -inf where there are fewer
+    stops:    (B,)      number of steps after which the search for a source stopped; 0 if it is
+                        still running
     """
 
     search: Beam
@@ -264,12 +270,14 @@ class StaticBeam(StaticSearch):
     def _best_leaves(
         self, indices: Array, values: Array, stops: Array, request: SearchRequest
     ) -> "Leaves":
-        """Find the n_best hypotheses of each source, best first.
+        """Find the n_best hypotheses of each source. Return where they end in the tables.
 
-        Returns where the last token of each hypothesis is in the tables `indices` and `values`.
+        They are sorted by score, but all hypotheses with END come before those without END. If
+        `Beam.rank_unfinished` is True, a hypothesis that reached the length limit is treated like
+        a hypothesis with END.
 
-        Hypotheses with END come before those without END. If `Beam.rank_unfinished` is True,
-        hypotheses that reached the length limit rank among those with END.
+        indices, values: the tables in which the search stores the candidates of every step
+        stops:           (B,) number of steps of the search for each source
         """
         size, width = len(stops), self.width
         shape = (len(indices), -1, width)
@@ -301,7 +309,7 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """The positions of the last tokens of N hypotheses in the tables that `StaticBeam` fills.
+    """Where N hypotheses end in the tables in which `StaticBeam` stores all candidates.
 
     source: (N,) index of the source of each hypothesis
     step:   (N,) step that generated the last token: index in the first dimension of the tables

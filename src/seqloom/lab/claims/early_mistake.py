@@ -59,6 +59,7 @@ def translations(clause: Clause) -> list[Words]:
     The target language has two synonyms for every noun, one of each gender. A phrase starts with
     its noun; adjectives and article follow and agree with it in gender. A translation is active,
     with the subject first, or passive, with the object first. The verb agrees with the first noun.
+    Two subjects, two objects and two voices give 2 · 2 · 2 translations.
     """
     valid = []
     for genders in product("mf", repeat=2):
@@ -183,8 +184,8 @@ class FirstWords:
     """A clause and two first words for its translation, both proposed by the model itself.
 
     own:   first word of the output of greedy search. At least one valid translation starts with it.
-    wrong: a first word with which no valid translation starts. It is the most probable one that
-           occurs in sampled outputs.
+    wrong: the most probable wrong first word in sampled outputs. No valid translation starts with
+           this word.
     """
 
     clause: Clause
@@ -230,12 +231,14 @@ def first_word(text: str) -> str:
 def _measure_rest(
     run: Run, tests: Sequence[Clause], words: Sequence[str], decoding: DecodingConfig
 ) -> Numbers:
-    """Decode each sentence after a given first word. Return the fraction of wrong words after it.
+    """Decode each sentence after a given first word, and measure how many other words are wrong.
 
-    errors:                the fraction over all words after the first
-    later errors:          the same without the word that directly follows the first
-    errors n words later:  the fraction at distance n from the first word
-    sentences:             number of sentences
+    Returns these values:
+
+    errors:               fraction of wrong words among all words after the first word
+    later errors:         fraction of wrong words among all words after the second word
+    errors n words later: fraction of wrong words among the words at distance n from the first word
+    sentences:            number of sentences
     """
     if not tests:
         return dict.fromkeys(("errors", "later errors", "sentences", *ERRORS), 0.0)

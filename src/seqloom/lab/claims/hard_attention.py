@@ -76,8 +76,9 @@ def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
 
     - the norms of the gradients with respect to queries, keys and values
     - "total weight": the sum of the attention weights of a query, averaged over the queries
-    - for queries and for keys, how often a small change affects the loss ("changed by ..."), and
-      the relative error of autograd's gradient ("slope error of ...")
+    - "changed by queries", "changed by keys": how often a small step of the queries or keys
+      changes the loss
+    - "slope error of queries", "slope error of keys": the relative error of autograd's gradient
     """
     inputs = draw_inputs(trial.settings, trial.seed)
     leaves = {
@@ -104,7 +105,12 @@ def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
 def _row_losses(
     condition: str, queries: Tensor, keys: Tensor, values: Tensor, target: Tensor
 ) -> Tensor:
-    """Return ‖context - target‖² of each row: (B,)"""
+    """Return the loss of each row: ‖context - target‖², (B,)
+
+    The context is the output of attention.
+
+    condition: how attention weights the keys, for example "softmax" or "nearest key"
+    """
     context = condition_weights(condition, queries, keys) @ values  # (B, 1, 1, D)
     return (context - target).square().sum((1, 2, 3))
 

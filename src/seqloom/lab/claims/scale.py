@@ -1,6 +1,7 @@
 """Tests the claim: if q · k is divided by √d, the softmax neither saturates nor becomes uniform.
 
-Without division it saturates. With division by d it stays nearly uniform.
+d is the width of q and k. Without division the softmax saturates. With division by d it stays
+nearly uniform.
 """
 
 from dataclasses import dataclass

@@ -93,7 +93,11 @@ def _translate_with_pool(
 
 
 def _device_of_worker(index: int) -> str:
-    """Return the device of a worker. GPUs are assigned in turn, unless the user chose one."""
+    """Return the device of a worker.
+
+    If the user has chosen the CPU or one GPU, all workers use this device. Otherwise the workers
+    get the GPUs in turn, or the CPU if there is no GPU.
+    """
     device = best_device()
     if device.type == "cpu" or device.index is not None:
         return str(device)

@@ -18,13 +18,14 @@ def insert_missing_spans(
     Inner spans are protected parts of the source, such as URLs, that are neither at its start nor
     at its end. The model has read the source without them.
 
-    The place of a span is found from the source words beside it:
+    The place of a span is found from the source words beside it, with the first rule that applies:
 
-    - If the word before the span is aligned, the span is inserted after the aligned output words.
-    - Otherwise, if the word after the span is aligned, the span is inserted before the aligned
-      output words. If the span is attached to this word, as <b> is, this rule comes first.
-    - Otherwise the place is proportional: a span in the middle of the source is inserted in the
-      middle of the output.
+    1. If the word before the span is aligned, insert the span after the aligned output words.
+    2. If the word after the span is aligned, insert the span before the aligned output words.
+    3. Otherwise, use the relative place: insert a span from the middle of the source in the middle
+       of the output.
+
+    For a span that is attached to the word after it, such as <b>, rule 2 comes before rule 1.
 
     Returns the new text, and the index of the first character of each output word in the new text.
 

@@ -195,9 +195,9 @@ def repeat_options(options: PredictionOptions) -> PredictionOptions:
 
 
 def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Prediction:
-    """Return the final output with the warnings about all translations into pivot languages.
+    """Return the final output, with the warnings about the translations into pivot languages added.
 
-    The result lists the unknown characters of the user's text, not those of pivot translations.
+    The unknown characters of the result are those of the user's text, not of the pivot texts.
 
     pivots: the translations into pivot languages, in the order in which they were made
     """
@@ -260,7 +260,9 @@ def _complete(
 
 
 def phrase_warnings(task: TokenTask, segment: PreparedSegment, text: str) -> list[OutputWarning]:
-    """Return a warning for each glossary phrase that an output contains too rarely or too often.
+    """Return a warning for each glossary phrase that occurs too rarely or too often in an output.
+
+    A phrase must occur as often as the source phrase that it translates.
 
     text: the output of the segment, with its protected spans
     """
@@ -289,8 +291,8 @@ def phrase_warnings(task: TokenTask, segment: PreparedSegment, text: str) -> lis
 def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Prediction:
     """Remove the alignment links to the words of a hidden tag.
 
-    A hidden tag, such as <2de>, is read by the model, but is not written in the segment. The source
-    indices of the other links are reduced, so that 0 is the first word of the segment.
+    The model reads a hidden tag, such as <2de>, before the segment, but the segment does not
+    contain it. The source words are renumbered, so that word 0 is the first word of the segment.
     """
     hidden = segment.hidden_words
     links = ((source - hidden, target) for source, target in output.alignment if source >= hidden)
@@ -306,13 +308,14 @@ def _map_to_segment(
 ) -> Prediction:
     """Change the word indices of an output, so that they also count the words of protected spans.
 
-    The model did not read some of the protected spans, so its word indices do not count them.
+    Protected spans, such as URLs, are copied to the output. The model did not read some of them, so
+    its word indices do not count their words.
 
     text:      the output with its protected spans
-    positions: index of each character that the model has read. Index 0 is the first character
-               after the leading protected spans of the segment
-    targets:   index of the first character of each generated word. Index 0 is the first character
-               after the leading protected spans of `text`
+    positions: for each character that the model has read, its index in the segment
+    targets:   for each generated word, the index of its first character in `text`
+
+    In `positions` and `targets`, index 0 is the first character after the leading protected spans.
     """
     protected = segment.protected
     visible_tag = "" if segment.unread else segment.written_tag

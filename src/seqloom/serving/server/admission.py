@@ -167,10 +167,13 @@ def overloaded_error(limits: Limits) -> ApiError:
 class RejectionSender:
     """Sends the same prebuilt error response to every rejected request.
 
-    A single rejection is sent immediately. If there are many, they are delayed. Without a delay,
-    clients that retry at once would take processing time from the admitted requests. Each rejection
-    is scheduled REJECTION_INTERVAL after the previous one, with a delay of at most
-    MAX_REJECTION_DELAY. The scheduled time is then rounded up to a multiple of REJECTION_TICK.
+    A single response is sent immediately. If many requests are rejected, their responses are
+    delayed. Without a delay, clients that retry at once would take processing time from the
+    admitted requests.
+
+    Responses are scheduled at intervals of REJECTION_INTERVAL seconds, with a delay of at most
+    MAX_REJECTION_DELAY seconds. The scheduled times are rounded up to multiples of REJECTION_TICK
+    seconds, so that several responses are sent together.
     """
 
     def __init__(self, error: ApiError, headers: list[tuple[bytes, bytes]]) -> None:
@@ -191,7 +194,9 @@ class RejectionSender:
         await send(self._body)
 
     def delay(self, now: float) -> float:
-        """Schedule a rejection. Returns how many seconds to wait before sending the response.
+        """Return how many seconds to wait before the next rejected request gets its response.
+
+        Each call schedules one response.
 
         now: the current time of `time.monotonic`
         """

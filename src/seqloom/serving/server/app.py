@@ -55,9 +55,9 @@ ROUTERS = (
 
 
 def build_app(service: Service, root_path: str = "") -> ASGIApp:
-    """Return the application.
+    """Return the web application of the server.
 
-    root_path: path under which a proxy makes the server available, for /openapi.json
+    root_path: path under which a proxy makes the server available. /openapi.json contains it
     """
     app = FastAPI(
         title="seqloom",

@@ -41,7 +41,7 @@ class JobType(Protocol):
         ...
 
     def count_output_tokens(self, results: Sequence[Any]) -> int:
-        """Return the number of tokens in results of `process`."""
+        """Return the number of output tokens in the results that `process` returned."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Freezing: parts of a model that are not trained."""
+"""Freezing: excludes parts of a model from training."""
 
 import re
 from collections.abc import Sequence

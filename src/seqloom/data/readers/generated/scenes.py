@@ -114,6 +114,8 @@ def draw_scene(name: str, size: int) -> np.ndarray:
     """Draw the shapes that the name of an image lists. Returns (3, size, size) bytes.
 
     Later shapes cover earlier ones.
+
+    name: for example "scene:red circle 30 20 18;blue square 60 70 20"
     """
     pixels = np.empty((3, size, size), dtype=np.uint8)
     pixels[:] = np.array(BACKGROUND, dtype=np.uint8)[:, None, None]
@@ -145,6 +147,8 @@ def parse_scene(name: str) -> list[SceneShape]:
     """Return the shapes that the name of an image lists.
 
     Raise a DataError that lists all invalid shapes.
+
+    name: for example "scene:red circle 30 20 18;blue square 60 70 20"
     """
     shapes, problems = [], []
     for text in name.removeprefix(SCENE_PREFIX).split(";"):

@@ -8,7 +8,7 @@ TrainingState = Literal["running", "ended", "silent"]
 
 
 class TrainingStatus(BaseModel):
-    """The training state of a run."""
+    """State of a training run: whether it is running, and its latest step."""
 
     run: str = Field(description="Name of the run.")
     state: TrainingState = Field(
