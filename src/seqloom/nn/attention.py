@@ -57,17 +57,17 @@ class AttentionScore(nn.Module):
 
     @property
     def source_limits(self) -> dict[str, int]:
-        """Maps each setting that limits the number of keys to the maximum number it allows.
+        """The settings that limit the number of keys, such as {"max_length": 100}.
 
-        Empty if the number is unlimited.
+        Empty if the number of keys is unlimited.
         """
         return {}
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """Maps each setting that limits the number of queries to the maximum number it allows.
+        """The settings that limit the number of queries, such as {"max_target_length": 100}.
 
-        Empty if the number is unlimited.
+        Empty if the number of queries is unlimited.
         """
         return {}
 

@@ -36,7 +36,7 @@ class PredictionOptions:
                    same as in a single call.
     probabilities: "tokens": return the score of each output and the log-probability of each token.
                    "score": return only the scores. "none": return neither. The engine torch always
-                   returns all. CTranslate2 is faster if it returns fewer; with "none", the scores
+                   returns all. CTranslate2 is faster if it returns less. With "none", the scores
                    of its greedy outputs are NaN.
     to:            target language of a multilingual run. If it is a list, each text is translated
                    into the first language, the result into the second, and so on. If it is None,
@@ -165,8 +165,8 @@ def check_n_best(decoding: DecodingConfig, n_best: int) -> None:
         )
     if isinstance(decoding, MinimumBayesRiskConfig) and decoding.samples + decoding.beam < n_best:
         raise ConfigError(
-            f"{n_best} outputs per text need {n_best} candidates or more, not "
-            f"{decoding.samples + decoding.beam}. Set decoding.samples={n_best}"
+            f"{n_best} outputs per text need {n_best} candidates or more, but decoding.samples + "
+            f"decoding.beam is {decoding.samples + decoding.beam}. Set decoding.samples={n_best}"
         )
     if isinstance(decoding, GreedyConfig) and n_best > 1:
         raise ConfigError(

@@ -48,8 +48,8 @@ def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | Invalid
 def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tuple[Path, ...]]:
     """Return the files that belong together: (source, target, *references) for each source file.
 
-    Raise a DataError if the settings do not name equally many files, or if the patterns of two
-    settings match different files. Raise a NotFoundError that lists all missing files.
+    Raise a DataError if the settings do not name equally many files, or if the file names do not
+    match, such as a.de and b.en. Raise a NotFoundError that lists all missing files.
     """
     settings = {"source": config.source, "target": config.target}
     settings |= {f"references[{i}]": names for i, names in enumerate(config.references)}
@@ -118,7 +118,10 @@ def _read_rows(paths: Sequence[Path]) -> Iterator[tuple[str | InvalidLine, ...]]
 
 
 def _example(row: Sequence[str | InvalidLine], where: str) -> Example | InvalidLine:
-    """Join the lines of all files into an example. One invalid line makes the example invalid."""
+    """Make an example from one line of each file. Return the first invalid line, if there is one.
+
+    row: the line of the source file, of the target file, and of each reference file
+    """
     texts = [line for line in row if isinstance(line, str)]
     for line in row:
         if isinstance(line, InvalidLine):
