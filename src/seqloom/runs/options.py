@@ -31,9 +31,9 @@ class PredictionOptions:
     attention:     if True, attention weights are returned
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
                    no effect. A text with a prefix is not split, and `pass_through` is ignored.
-    first:         number of texts that the caller has passed before, if it passes a long list in
-                   several calls. Random samples and line numbers in error messages are then the
-                   same as in a single call.
+    first:         number of texts in earlier calls, if a long list is passed in several calls.
+                   Random samples and line numbers in error messages are then the same as in a
+                   single call.
     probabilities: "tokens": return the score of each output and the log-probability of each token.
                    "score": return only the scores. "none": return neither. The engine torch always
                    returns all. CTranslate2 is faster if it returns less. With "none", the scores
@@ -124,9 +124,9 @@ def resolve_decoding(
 ) -> DecodingConfig:
     """Return the config of the search to use.
 
-    recipe:   the search of the recipe. It is used if `decoding` is None.
-    beam:     if given, the result is beam search of this width. See `beam_config`.
-    decoding: if given, this search replaces that of the recipe
+    recipe:   the search of the recipe
+    beam:     if given, use beam search of this width
+    decoding: if given, use this search instead of that of the recipe. `beam` can still change it
     """
     chosen = recipe if decoding is None else decoding
     if not isinstance(chosen, SearchRulesConfig):

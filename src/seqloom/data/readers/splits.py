@@ -345,8 +345,8 @@ def split_files(config: DataConfig, split: Split) -> list[Path]:
 def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
     """Return the names and patterns of the data files of a corpus.
 
-    Return () for a corpus without files, and for a corpus whose reader reports missing files
-    itself.
+    Return () for a corpus without files. Also return () for some formats, such as Arrow data sets,
+    whose readers themselves report missing files.
     """
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):
