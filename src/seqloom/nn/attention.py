@@ -221,9 +221,9 @@ class PositionalScore(AttentionScore):
     The scores are a learned table. They start at zero, so that the softmax gives every visible
     position the same weight. The contents of queries and keys are ignored.
 
-    table: (H, T or 1, S) scores of each head. Positions beyond the table use its last entry. They
-           are always padding, because `Model.max_source_length` and `Model.max_target_length` limit
-           the real positions to the size of the table
+    table: (H, T, S) scores of each head; (H, 1, S) if the scores are the same for all queries. Only
+           padding can lie beyond the table, because `Model.max_source_length` and
+           `Model.max_target_length` limit the real positions. Padding uses the last entry
     """
 
     is_positional = True

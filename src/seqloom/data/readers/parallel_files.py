@@ -88,8 +88,9 @@ def _check_matches(
         texts = [_matched_text(source[0], path), _matched_text(other[0], partner)]
         if None not in texts and texts[0] != texts[1]:
             raise DataError(
-                f"{setting}: {partner} would belong to {path}, but * stands for '{texts[1]}' in one "
-                f"name and for '{texts[0]}' in the other; add the missing file, or list the files"
+                f"{setting}: {partner} would be paired with {path}, but * stands for '{texts[1]}' "
+                f"in one name and for '{texts[0]}' in the other; add the missing file, or give a "
+                "list of file names without *"
             )
 
 
