@@ -215,7 +215,7 @@ def test_lines_of_parallel_files_are_counted_over_all_files(tmp_path: Path) -> N
         (
             ("a.de", "b.de", "a.en", "c.en"),
             "*.en",
-            "c.en would belong to .*b.de, but . stands for 'c' in one name and for 'b'",
+            "c.en would be paired with .*b.de, but . stands for 'c' in one name and for 'b'",
         ),
     ],
 )

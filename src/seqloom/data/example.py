@@ -21,12 +21,12 @@ class Example:
     target:     the output text to train on
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages
-    group:      the group for which scores are computed. It is the name of the corpus, else its tag,
-                else its table in the recipe, such as "data.train[1]". It is "" if no corpus of the
-                split has a name or a tag.
+    group:      the group for which scores are computed: the name of the corpus or, without a name,
+                its tag. Without either, it is the table of the corpus in the recipe, such as
+                "data.train[1]". It is "" if no corpus of the split has a name or a tag.
     tag:        the tag at the start of the source; "" if there is none
-    corpus:     the group for temperature sampling. It equals `group`, except if `group` is "" and
-                the split has several corpora. Then it is the table of the corpus in the recipe.
+    corpus:     the group for temperature sampling. It is the same as `group`. But if `group` is ""
+                and the split has several corpora, it is the table of the corpus in the recipe.
     """
 
     source: str

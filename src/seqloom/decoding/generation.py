@@ -102,7 +102,7 @@ class OutputRows:
 
     From time to time, the search drops the rows of finished sources.
 
-    indices:   (R,)       index of each row in the first step, when no row had been dropped
+    indices:   (R,)       index that each row had in the first step, before rows were dropped
     generated: (R, 1 + t) START and the tokens so far
     nodes:     (R,)       index of each row's last token in the `TokenTree`, which stores all tokens
     state:     decoder state
@@ -130,7 +130,7 @@ class OutputRows:
         )
 
     def sources(self, outputs_per_source: int) -> Tensor:
-        """(R,) index of the source of each row"""
+        """Return the index of the source of each row (output): (R,)"""
         return self.indices // outputs_per_source
 
     def keep(self, rows: Tensor, outputs_per_source: int) -> "OutputRows":
@@ -153,8 +153,8 @@ class RowTracker:
 
     A row ends when it generates END or reaches its maximum length.
 
-    leaves: for each row of the first step, the index of its last token in the `TokenTree`, which
-            stores all tokens; ROOT (-1) for a row that has not ended
+    leaves: index of each row's last token in the `TokenTree`, which stores all tokens; ROOT (-1) if
+            the row has not ended. Rows that were dropped from the batch are included
 
     The host waits for the device only in `update`, once per step.
     """

@@ -95,7 +95,7 @@ def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) 
     for text, found in zip(texts, pieces, strict=True):
         names = [piece if piece in known else SPECIAL_TOKENS[UNKNOWN] for piece in found]
         if names != source.pieces(source.encode(text)):
-            raise _difference(f"the two models tokenise {text!r} differently")
+            raise _difference(f"the run and CTranslate2 tokenise {text!r} differently")
     compared = [i for i, found in enumerate(pieces) if 0 < len(found) < limit]
     sources, inputs = [pieces[i] for i in compared], [texts[i] for i in compared]
     greedy = GreedyConfig(max_length=OUTPUT_LIMIT, allow_unknown=True)
@@ -103,10 +103,14 @@ def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) 
     outputs = translator.translate_batch(sources, beam_size=1, **LIMITS)
     for text, [ours], result in zip(inputs, expected, outputs, strict=True):
         if result.hypotheses[0] != _pieces(ours):
-            raise _difference(f"the two models have different greedy outputs for {text!r}")
+            raise _difference(
+                f"the greedy outputs of the run and of CTranslate2 differ for {text!r}"
+            )
     largest = _probability_difference(translator, sources, [ours for [ours] in expected])
     if not largest <= TOLERANCE:
-        raise _difference(f"the log-probabilities of the two models differ by {largest:.1e}")
+        raise _difference(
+            f"the log-probabilities of the run and of CTranslate2 differ by {largest:.1e}"
+        )
     same = _compare_beams(run, translator, inputs, sources)
     return (
         f"compared on {len(inputs)} sentences: same tokens, log-probabilities differ by at most "

@@ -363,7 +363,7 @@ def _build_transformer_decoder(
 
 
 def _replaced_start(part: TransformerDecoderConfig) -> ReplacedToken | None:
-    """Return which token's embedding START uses, or that START is a vector of zeros.
+    """Return which vector replaces the embedding of START: that of another token, or zeros.
 
     Return None if START has its own embedding.
     """

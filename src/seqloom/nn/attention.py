@@ -57,17 +57,17 @@ class AttentionScore(nn.Module):
 
     @property
     def source_limits(self) -> dict[str, int]:
-        """Maps each setting that limits the number of keys to the maximum number it allows.
+        """The settings that limit the number of keys, such as {"max_length": 100}.
 
-        Empty if the number is unlimited.
+        Empty if the number of keys is unlimited.
         """
         return {}
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """Maps each setting that limits the number of queries to the maximum number it allows.
+        """The settings that limit the number of queries, such as {"max_target_length": 100}.
 
-        Empty if the number is unlimited.
+        Empty if the number of queries is unlimited.
         """
         return {}
 
@@ -221,9 +221,9 @@ class PositionalScore(AttentionScore):
     The scores are a learned table. They start at zero, so that the softmax gives every visible
     position the same weight. The contents of queries and keys are ignored.
 
-    table: (H, T or 1, S) scores of each head. Positions beyond the table use its last entry. They
-           are always padding, because `Model.max_source_length` and `Model.max_target_length` limit
-           the real positions to the size of the table
+    table: (H, T, S) scores of each head; (H, 1, S) if the scores are the same for all queries. Only
+           padding can lie beyond the table, because `Model.max_source_length` and
+           `Model.max_target_length` limit the real positions. Padding uses the last entry
     """
 
     is_positional = True

@@ -36,7 +36,7 @@ class Copyable:
     mask: Tensor
 
     def select(self, rows: Tensor) -> "Copyable":
-        """Return the sources with these indices."""
+        """Return a copy that contains only the sources with these indices."""
         parts = (self.keys, self.tokens, self.mask)
         return Copyable(*(part.index_select(0, rows) for part in parts))
 
@@ -177,7 +177,7 @@ def _copy_gain(
     Copying increases p(v) only for tokens v of the source. The code therefore sums the increase of
     log p(v) over the source positions. If a token occurs n times, each position has the weight 1/n.
 
-    normaliser: (B, T, 1) logits - normaliser = log(g · softmax(logits))
+    normaliser: (B, T, 1), with logits - normaliser = log(g · softmax(logits))
     """
     pointer = mixture.pointer
     same = (source.tokens.unsqueeze(1) == source.tokens.unsqueeze(2)).to(pointer.dtype)  # (B, S, S)

@@ -19,8 +19,8 @@ token."""
 def expand_position_ids(position_ids: PositionIds, length: int, device: torch.device) -> Tensor:
     """Return the position of each token: (T,) if all rows have the same positions, else (B, T).
 
-    position_ids: (B, T) positions, which are returned unchanged, or the position of the first token
-                  of every row
+    position_ids: the positions (B, T), which are returned unchanged; or a single number, which is
+                  the position of the first token in all rows
     length:       T, the number of tokens in a row
     """
     if isinstance(position_ids, Tensor) and position_ids.dim() == 2:

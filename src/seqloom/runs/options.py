@@ -31,12 +31,12 @@ class PredictionOptions:
     attention:     if True, attention weights are returned
     prefixes:      one prefix per text. The output must start with the prefix. An empty prefix has
                    no effect. A text with a prefix is not split, and `pass_through` is ignored.
-    first:         number of texts that the caller has passed before, if it passes a long list in
-                   several calls. Random samples and line numbers in error messages are then the
-                   same as in a single call.
+    first:         number of texts in earlier calls, if a long list is passed in several calls.
+                   Random samples and line numbers in error messages are then the same as in a
+                   single call.
     probabilities: "tokens": return the score of each output and the log-probability of each token.
                    "score": return only the scores. "none": return neither. The engine torch always
-                   returns all. CTranslate2 is faster if it returns fewer; with "none", the scores
+                   returns all. CTranslate2 is faster if it returns less. With "none", the scores
                    of its greedy outputs are NaN.
     to:            target language of a multilingual run. If it is a list, each text is translated
                    into the first language, the result into the second, and so on. If it is None,
@@ -124,9 +124,9 @@ def resolve_decoding(
 ) -> DecodingConfig:
     """Return the config of the search to use.
 
-    recipe:   the search of the recipe. It is used if `decoding` is None.
-    beam:     if given, the result is beam search of this width. See `beam_config`.
-    decoding: if given, this search replaces that of the recipe
+    recipe:   the search of the recipe
+    beam:     if given, use beam search of this width
+    decoding: if given, use this search instead of that of the recipe. `beam` can still change it
     """
     chosen = recipe if decoding is None else decoding
     if not isinstance(chosen, SearchRulesConfig):
@@ -165,8 +165,8 @@ def check_n_best(decoding: DecodingConfig, n_best: int) -> None:
         )
     if isinstance(decoding, MinimumBayesRiskConfig) and decoding.samples + decoding.beam < n_best:
         raise ConfigError(
-            f"{n_best} outputs per text need {n_best} candidates or more, not "
-            f"{decoding.samples + decoding.beam}. Set decoding.samples={n_best}"
+            f"{n_best} outputs per text need {n_best} candidates or more, but decoding.samples + "
+            f"decoding.beam is {decoding.samples + decoding.beam}. Set decoding.samples={n_best}"
         )
     if isinstance(decoding, GreedyConfig) and n_best > 1:
         raise ConfigError(

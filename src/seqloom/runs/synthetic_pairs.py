@@ -40,7 +40,7 @@ class SyntheticPairs:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def make(self, text: str, prediction: Prediction) -> tuple[str, str] | None:
-        """Return the source and the target of a pair. None if the text is left out."""
+        """Return the source and the target of a training pair; None if the pair is unusable."""
         # A tab separates the columns of a TSV file, so it becomes a space.
         real, synthetic = " ".join(text.split()), " ".join(prediction.text.split())
         reason = self._reason_to_leave_out(real, synthetic, prediction)

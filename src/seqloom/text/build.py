@@ -37,8 +37,8 @@ def train_tokenizer(
     """Train a tokenizer. The lines are read once.
 
     Character and word tokenizers count the characters or words of all lines. Their memory grows
-    with the number of distinct characters or words. Subword tokenizers learn from at most two
-    million lines. If there are more, these are a random sample.
+    with the number of distinct characters or words. Subword tokenizers learn from all lines
+    or, if there are more than two million, from a random sample of two million lines.
 
     lines:         the training text. Blank lines are skipped
     tags:          strings that are always encoded as a single token

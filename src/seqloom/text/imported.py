@@ -25,9 +25,8 @@ from seqloom.text.vocabulary import UNKNOWN
 class ImportedRules:
     """What happens to a text before sentencepiece splits it into pieces.
 
-    special:      strings that are a token of their own, wherever they occur in a text. They include
-                  the names of special tokens such as </s>, because the tokenizers of transformers
-                  treat them in this way
+    special:      strings that are a token of their own, wherever they occur in a text. As in the
+                  Hugging Face library, they include the names of special tokens such as </s>
     leading_tag:  if True, a string such as >>fr<< at the start of a text is a token of its own
                   (Marian)
     first_pieces: pieces that are put in front of every text, for example the source language

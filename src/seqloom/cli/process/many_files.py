@@ -54,9 +54,9 @@ class ManyFiles:
     output:       folder of the translations
     field:        field of .jsonl files or column of .parquet files with the source texts
     output_field: field or column that receives the translations
-    workers:      number of processes or, with Ray, of actors. None: this process only or, with Ray,
-                  as many actors as fit on the cluster
-    shard:        "I/N": this command translates share I of N, counted from 1
+    workers:      number of worker processes, or of actors if Ray is used. If None, this process
+                  translates alone, or Ray starts as many actors as fit on the cluster
+    shard:        "I/N": this command translates shard I of N, counted from 1
     ray:          address of a Ray cluster. None: do not use Ray
     """
 
@@ -98,10 +98,10 @@ class ManyFiles:
 
     @property
     def threads(self) -> int:
-        """Number of CPU threads of each process.
+        """Number of CPU threads of each worker.
 
-        This is the value of --threads or OMP_NUM_THREADS. If neither is set, each process gets an
-        equal share of the cores, or one thread if `workers` is None.
+        This is the value of --threads or OMP_NUM_THREADS. If neither is set, each worker gets an
+        equal share of the cores. If the number of workers is not given, each gets one thread.
         """
         configured = os.environ.get(THREADS_VARIABLE, "")
         if configured.isdigit():
@@ -130,7 +130,9 @@ def check_many_files_options(context: typer.Context, inputs: Sequence[str] | Non
     """
     if inputs:
         if context.params["files"]:
-            raise typer.BadParameter("give input files either with --input or as arguments.")
+            raise typer.BadParameter(
+                "give input files either with --input or as arguments, not both."
+            )
         if context.params["output"] is None:
             raise typer.BadParameter("--input requires --output, the folder of the translations.")
         return

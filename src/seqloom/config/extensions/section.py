@@ -230,7 +230,7 @@ def describe_option(section: type[ExtensionConfig], name: str) -> str:
 
 
 class MetricExtensionConfig(ExtensionConfig):
-    """A metric outside seqloom. A recipe contains only its name, so it has no settings."""
+    """A metric outside seqloom. A recipe contains only the name of the metric, no settings."""
 
     extension_point: ClassVar[Point] = "metric"
 

@@ -41,7 +41,7 @@ def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
 
 
 def expand_imported(corpus: ImportedConfig) -> list[ImportedConfig]:
-    """Return one corpus per tag of an imported model; the corpus itself if it has no tags."""
+    """Return one corpus per tag of an imported model. If there are no tags, return [corpus]."""
     if not corpus.tags:
         return [corpus]
     corpora = []

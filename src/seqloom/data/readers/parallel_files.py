@@ -48,8 +48,8 @@ def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | Invalid
 def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tuple[Path, ...]]:
     """Return the files that belong together: (source, target, *references) for each source file.
 
-    Raise a DataError if the settings do not name equally many files, or if the patterns of two
-    settings match different files. Raise a NotFoundError that lists all missing files.
+    Raise a DataError if the settings do not name equally many files, or if the file names do not
+    match, such as a.de and b.en. Raise a NotFoundError that lists all missing files.
     """
     settings = {"source": config.source, "target": config.target}
     settings |= {f"references[{i}]": names for i, names in enumerate(config.references)}
@@ -88,8 +88,9 @@ def _check_matches(
         texts = [_matched_text(source[0], path), _matched_text(other[0], partner)]
         if None not in texts and texts[0] != texts[1]:
             raise DataError(
-                f"{setting}: {partner} would belong to {path}, but * stands for '{texts[1]}' in one "
-                f"name and for '{texts[0]}' in the other; add the missing file, or list the files"
+                f"{setting}: {partner} would be paired with {path}, but * stands for '{texts[1]}' "
+                f"in one name and for '{texts[0]}' in the other; add the missing file, or give a "
+                "list of file names without *"
             )
 
 
@@ -118,7 +119,10 @@ def _read_rows(paths: Sequence[Path]) -> Iterator[tuple[str | InvalidLine, ...]]
 
 
 def _example(row: Sequence[str | InvalidLine], where: str) -> Example | InvalidLine:
-    """Join the lines of all files into an example. One invalid line makes the example invalid."""
+    """Make an example from one line of each file. Return the first invalid line, if there is one.
+
+    row: the line of the source file, of the target file, and of each reference file
+    """
     texts = [line for line in row if isinstance(line, str)]
     for line in row:
         if isinstance(line, InvalidLine):

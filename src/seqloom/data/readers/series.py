@@ -101,8 +101,8 @@ def series_widths(config: DataConfig) -> tuple[int, int]:
     widths = {(len(columns), len(context)) for columns, context in names}
     if len(widths) != 1:
         raise ConfigError(
-            "data.train: the series have different numbers of columns or of context columns; "
-            "select equally many in each series"
+            "data.train: all series must have the same number of columns to forecast and the same "
+            "number of context columns; change the columns of the series that differs"
         )
     return widths.pop()
 

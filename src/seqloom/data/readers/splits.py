@@ -139,8 +139,9 @@ def refuse_missing_replay(parent: DataConfig) -> None:
         refuse_missing_files(parent, "train")
     except NotFoundError as error:
         raise NotFoundError(
-            f"{error}\ndata.replay needs the training data of the parent. Set data.parent.folder to "
-            "its folder, or switch replay off: --set data.replay=none"
+            f"{error}\ndata.replay needs the training data of the parent run. Set "
+            "data.parent.folder to the folder of this data, or switch replay off: --set "
+            "data.replay=none"
         ) from error
 
 
@@ -246,7 +247,8 @@ def _read_parts(
 ) -> Iterator[Example | InvalidLine]:
     """Yield the examples and the invalid lines in a part of a corpus.
 
-    parts: a single part of a file. For parallel files: the same lines of each file
+    parts: a list with one part of a file. For parallel files: one part of each file, all with the
+           same line numbers
     """
     match corpus:
         case ParallelConfig():
@@ -343,8 +345,8 @@ def split_files(config: DataConfig, split: Split) -> list[Path]:
 def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
     """Return the names and patterns of the data files of a corpus.
 
-    Return () for a corpus without files, and for a corpus whose reader reports missing files
-    itself.
+    Return () for a corpus without files. Also return () for some formats, such as Arrow data sets,
+    whose readers themselves report missing files.
     """
     match corpus:
         case ParallelConfig(source=source, target=target, references=references):

@@ -42,8 +42,8 @@ def configure(trial: Trial[GradientPathSettings]) -> ModelConfig:
 def measure(trial: Trial[GradientPathSettings]) -> Numbers:
     """Measure how strongly the last prediction depends on the first source vector.
 
-    For each source length, returns the norm of the gradient of the loss with respect to the first
-    source vector. The loss is that of the last target token. The norm is averaged over the rows.
+    The loss of the last target token has a gradient with respect to the first source vector. For
+    each source length, returns the norm of this gradient, averaged over the examples of a batch.
     """
     # Over 160 recurrent steps the gradient becomes too small for single precision.
     model = random_model(configure(trial), trial.seed).double()

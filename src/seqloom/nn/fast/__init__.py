@@ -8,9 +8,8 @@
     cross_entropy         Linear, then losses.cross_entropy_sum      CPU
     dropout               torch.nn.functional.dropout                CPU
     kernels               attention, one query position at a time    GPU, inference (Triton)
-    static_cache          key_value_cache.KeyValueCache              captured and compiled steps
+    static_cache          key_value_cache.KeyValueCache              CUDA graphs, torch.compile
 
-`multihead` has no plain version. It prepares arguments with which the steps of `MultiHeadAttention`
-run faster, in inference and in training on a CPU. `dispatch` contains the conditions under which
-most fast versions replace the plain ones.
+`multihead` has no plain version. It prepares weights, masks, keys and values once, so that single
+steps of attention run faster. `dispatch` decides when most fast versions replace the plain ones.
 """

@@ -95,10 +95,9 @@ class JobProgress:
         self._join(end.file)
 
     def _join(self, file: int) -> None:
-        """Join the blocks of a file if all processes have finished their blocks.
+        """Report a file to the caller if this process has finished its blocks of the file.
 
-        Also report the file to the caller. If this process has not finished its own blocks of the
-        file, do nothing.
+        If the other processes have finished their blocks too, first join all blocks of the file.
         """
         end = self._ends.get(file)
         if end is None or self._finished[file] < end.unfinished:

@@ -38,7 +38,7 @@ class WordMaps:
     target: Sequence[int]
 
     def apply(self, prediction: Prediction) -> Prediction:
-        """Return a copy of a prediction in which new word indices replace the old ones.
+        """Return a copy of a prediction with new word indices, taken from the lists of this object.
 
         Removes an alignment link if one of its words has no new index.
         """
@@ -87,12 +87,12 @@ def words_at(text: str, positions: Sequence[int]) -> list[int]:
 class OutputSegment:
     """The prediction for one segment of a text, and where its words are in the whole text.
 
-    A position is the index of a character. The source text may start with a language tag that
-    seqloom has added.
+    A position is the index of a character. seqloom may add a language tag to the start of a source
+    text.
 
-    aligned_at: position of each source word of the segment. The added tag is not counted
-    source_at:  position of each source word of the segment. The added tag is counted. If the
-                model read a tag before the segment, the list starts with the position of the tag
+    aligned_at: position of each word of the segment in the source text without the added tag
+    source_at:  position of each word of the segment in the source text with the added tag. If the
+                model read a tag before the segment, the position of the tag comes first
     target_at:  position of the segment's output in the whole output
     """
 

@@ -39,9 +39,9 @@ class _ServerWorker:
 class SupervisorCallbacks:
     """Functions that the supervisor calls.
 
-    ready:     all workers have loaded their runs for the first time
-    restarted: a worker ended, and a new one is being started. The arguments are the index and the
-               exit code of the worker.
+    ready:     called once, when all workers have loaded their runs
+    restarted: called when a worker has ended and a new one is being started. The arguments are the
+               index and the exit code of the worker that ended.
     """
 
     ready: Callable[[], None]

@@ -137,8 +137,9 @@ def _arrow_batches(path: Path, config: ArrowConfig) -> "Iterator[RecordBatch]":
 def _needed_columns(config: RecordsConfig, names: list[str]) -> list[str] | None:
     """Return the names of the columns to read. None means all columns.
 
-    All columns are read if the column of the source or the target is missing, and there is no
-    column "translation" that could contain it. Then the error message lists all columns.
+    A column "translation" can replace the columns of the source and of the target. If the file has
+    no such column and lacks one of the other two, all columns are read. The error message then
+    lists them.
     """
     keys = [key for key in (config.source, config.source_fallback, config.target) if key]
     if TRANSLATION not in names and not {config.source, config.target} <= {*names}:

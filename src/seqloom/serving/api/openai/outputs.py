@@ -36,7 +36,7 @@ class IncrementalText:
         return self._replace_text(self._decode(self._tokens))
 
     def _replace_text(self, text: str) -> str:
-        """Store a new text. Return its end, from the first difference to the previous text."""
+        """Store a new text. Return its end, starting where it first differs from the old text."""
         pairs = enumerate(zip(self._text, text, strict=False))
         shorter = min(len(self._text), len(text))
         start = next((index for index, (old, new) in pairs if old != new), shorter)
@@ -128,9 +128,11 @@ def output_tokens(
     stops: Sequence[str],
     finished: bool,
 ) -> OutputTokens:
-    """Return the tokens up to the first stop text.
+    """Return the tokens up to the first stop text, and the text that each of them adds.
 
+    text:     computes the text that each token adds
     tokens:   the new tokens, without END
+    stops:    the stop texts, which the client has chosen. The output ends before the first of them
     finished: True if the model generated END
     """
     stop_filter = StopFilter(stops)
