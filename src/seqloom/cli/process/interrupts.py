@@ -114,7 +114,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def training_interrupted(folder: Path, start: str, resume: str | None = None) -> str:
-    """Return the message for a training that Ctrl-C ended before it saved its current state.
+    """Return the message for a training that Ctrl-C ended without saving its current state.
 
     The message names the last checkpoint of the run folder, if there is one.
 

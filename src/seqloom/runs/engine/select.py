@@ -155,7 +155,7 @@ class Engines:
         The message of the error lists the reasons.
 
         automatic: True if the engine is set to "auto". In this case the error is also raised if
-                   the machine has a GPU.
+                   the run is on a GPU, because "auto" uses CTranslate2 only on a CPU.
         """
         task = self.task
         reasons = unsupported_model(self.origin.model)

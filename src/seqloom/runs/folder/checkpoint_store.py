@@ -158,7 +158,11 @@ def _pointer_content(path: Path) -> bytes:
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Return the training step in a folder name, and the number of earlier saves of this step."""
+    """Return the numbers in a folder name, for example (500, 2) for step-00000500-2.
+
+    The first number is the training step. The second is the number of earlier saves of this step,
+    0 if the name does not contain it.
+    """
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)
