@@ -125,7 +125,7 @@ def _embedder(part: nn.Module | None) -> Embedder | None:
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    """Return the same values as a new leaf of the autograd graph."""
+    """Return a tensor with the same values that is a leaf of the autograd graph."""
     return tensor.detach().requires_grad_()
 
 

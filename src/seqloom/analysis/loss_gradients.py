@@ -111,7 +111,7 @@ class LossGradients:
 
 
 def measure_loss_gradients(model: Model, batch: Batch, step: int | None = None) -> LossGradients:
-    """Differentiate the training loss of a batch at hidden states, attention and parameters.
+    """Compute the gradients of the training loss at hidden states, in attention and at parameters.
 
     step: differentiate only the loss of this prediction, counted from 1. For rows with fewer
           predictions the loss is 0. Default: differentiate the losses of all predictions.

@@ -249,8 +249,8 @@ class MultiHeadAttention(nn.Module):
     def step(self, states: Tensor, cache: Cache, projections: PackedLinear | None = None) -> Tensor:
         """Attend from one position to all positions up to it (self-attention): (R, D) -> (R, C)
 
-        projections: the result of `fast.multihead.joined_projections`. It computes queries, keys
-                     and values in one product. Default: None, which computes three products
+        projections: a layer that computes queries, keys and values in one product, built by
+                     `fast.multihead.joined_projections`. Default: None, three separate products
         """
         queries, new = self._project_position(states, cache.position, projections)
         if (

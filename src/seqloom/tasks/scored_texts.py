@@ -49,7 +49,7 @@ def normalise_texts(
 ) -> ScoredTexts:
     """Convert outputs and references to one Unicode form. If `sources`, also convert the sources.
 
-    tags: the tags of the target tokenizer. This object also stores the Unicode form
+    tags: holds the Unicode form and the tags (such as <2de>) of the target tokenizer
     """
     normalised_outputs = [tags.normalise(output) for output in outputs]
     normalised_examples = [

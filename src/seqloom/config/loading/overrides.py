@@ -85,8 +85,8 @@ class _Override:
         old:       the part of the recipe to copy
         path:      path from the root of the recipe to this part
         remaining: path from this part to the setting
-        spec:      the values that the schema accepts at `path`; None if it has no such key
-        default:   the default value at `path`; None if there is no default
+        spec:      describes the key at `path`; None if the schema has no such key
+        default:   default value of this key; None if there is no default
         """
         if not remaining:
             self.path = path
@@ -143,9 +143,8 @@ def _section_of(
 ) -> type[Section] | None:
     """Return the pydantic class of a table; None if the schema has no class for this table.
 
-    spec:    the values that the schema accepts in place of the table; None if it accepts none
-    default: the value that the schema uses without the table. If the table has no `kind`, it gets
-             the `kind` of this value
+    spec:    describes the key that holds the table; None if the schema has no such key
+    default: default value of this key. A table without a `kind` gets the `kind` of the default
     """
     if spec is None:
         return None

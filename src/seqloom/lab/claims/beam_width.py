@@ -24,7 +24,7 @@ BLEU, LOG_P = "BLEU", "log p per token"
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Measure BLEU and the mean log-probability per token.
+    """Translate test sentences. Measure the BLEU and the mean log-probability per token.
 
     Beam search looks for the output with the highest log-probability per token.
     """

@@ -210,8 +210,7 @@ class Preparation:
     def _divide(self, text: str) -> tuple[str, str, str]:
         """Divide a text into leading white space, its language tags such as <2de>, and the rest.
 
-        If `self.tag` is not None, return "" as white space, this tag, and the whole text as the
-        rest.
+        If `self.tag` is not None, do not divide the text. Return "", this tag and the text.
         """
         if self.tag is not None:
             return "", f"{self.tag} ", text

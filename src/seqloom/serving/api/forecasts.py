@@ -108,7 +108,7 @@ def _check_rows(field: str, rows: list[list[float]], count: int, columns: tuple[
     names = ", ".join(columns) or "nothing"
     if len(rows) != count:
         raise invalid_field(
-            field, f"has {len(rows)} rows; the run expects {count} rows with {names}"
+            field, f"has {len(rows)} rows; the run expects {count} rows (columns: {names})"
         )
     for index, row in enumerate(rows):
         if len(row) != len(columns):
