@@ -195,7 +195,7 @@ def _translate(console: Console, runs: Sequence[Run]) -> None:
 
 
 def _draw_attention(console: Console, run: Run) -> None:
-    """Translate the first of the SENTENCES and print the attention map of the translation.
+    """Translate the first example sentence and print the attention map of the translation.
 
     Print nothing if the model has no attention.
     """

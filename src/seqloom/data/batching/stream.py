@@ -167,9 +167,9 @@ class BatchStream:
         self._planned_ahead = {}
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Return the position (shard, index) of a batch, where `index` may exceed the given shard.
+        """Return the position (shard, index), with an index past the shard's end moved on.
 
-        If the shard has n batches, index n is the first batch of the next shard.
+        If the shard has n batches, index n becomes index 0 of the next shard.
         """
         assert shard >= 0
         assert index >= 0

@@ -1,7 +1,8 @@
 """Measures how well the vocabulary of the parent fits the new data of a fine-tuning.
 
 The parent is the run that fine-tuning starts from. Its vocabulary does not fit if many tokens of
-the new data are unknown, or if it splits the new words into many more tokens (pieces) than before.
+the new data are unknown, or if it splits the words of the new data into more pieces (tokens) than
+the words of the parent's data.
 """
 
 from collections.abc import Iterator, Sequence

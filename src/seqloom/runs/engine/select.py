@@ -103,7 +103,7 @@ class Engines:
 
         compile_now: used only if the settings select the engine 'compiled'. If True, compile the
                      search on first use. If False, return plain torch if the search is not compiled
-                     yet, so that no request waits for compilation. No error is raised then.
+                     yet, so that no request waits for compilation, and never raise an error.
         """
         if settings.kind == "torch":
             return TORCH

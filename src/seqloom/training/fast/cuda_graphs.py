@@ -203,7 +203,7 @@ class CapturedSteps:
         """Context manager that undoes the effects of the training steps inside it.
 
         At the end, it resets weights, optimiser state, gradients and random state to their values
-        at the start. It is used to capture a graph, because some warm-up steps must run before.
+        at the start. Capturing a graph needs this, because it first runs the step as a warm-up.
         """
         tensors = self._updated_tensors()
         before = [tensor.detach().clone() for tensor in tensors]
