@@ -143,14 +143,13 @@ def _contexts(attention: RecordedAttention) -> Tensor:
 def _context_readers(
     uses: frozenset[ContextUse], query_is_previous_state: bool
 ) -> frozenset[ContextReader]:
-    """Return the names of the decoder vectors that are computed from the context of a step.
+    """Return which decoder vectors are computed from the attention context of a step.
 
-    The context is the result of attention. Possible names are "state" and "output", both of the
-    same step, and "next state".
+    They are named "state" (of the same step), "output" (of the same step) and "next state".
 
     uses:                    where the decoder uses the context, for example at its "input"
-    query_is_previous_state: True if the previous state is the query of attention, so that the
-                             context is known before the new state is computed
+    query_is_previous_state: True if the attention query is the state of the previous step. The
+                             context is then known before the new state is computed.
     """
     readers: set[ContextReader] = set()
     if uses & {"readout", "layer"}:

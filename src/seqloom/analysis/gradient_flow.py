@@ -33,13 +33,13 @@ from seqloom.text.vocabulary import PAD
 
 @dataclass(frozen=True)
 class GradientFlow:
-    """Gradients of a loss with respect to the inputs of all steps.
+    """Gradients of a loss at the embedded inputs of all encoder and decoder steps.
 
     loss:      (B,)      loss of each row
-    chain:     (B, S, D) at the source inputs, through the encoder summary
-    attention: (B, S, D) at the source inputs, through the encoder states
-    own:       (B, T, E) at the decoder inputs, from the prediction of the same step
-    later:     (B, T, E) at the decoder inputs, from the predictions of later steps
+    chain:     (B, S, D) gradient at the encoder inputs, through the encoder's summary vector
+    attention: (B, S, D) gradient at the encoder inputs, through attention (or copying)
+    own:       (B, T, E) gradient at the decoder inputs, from the prediction of the same step
+    later:     (B, T, E) gradient at the decoder inputs, from the predictions of later steps
 
     S is 0 if the model has no encoder. E is 0 if the decoder reads no tokens.
     """
@@ -113,7 +113,10 @@ def _check_model(model: Model) -> None:
 
 
 def _embedder(part: nn.Module | None) -> Embedder | None:
-    """Return the module that embeds the inputs of an encoder or decoder, or None."""
+    """Return the embedding module of a recurrent or Transformer encoder or decoder.
+
+    Return None for other modules, and if `part` is None.
+    """
     match part:
         case RecurrentEncoder() | TransformerEncoder() | RecurrentDecoder() | TransformerDecoder():
             return part.embedder
@@ -122,7 +125,7 @@ def _embedder(part: nn.Module | None) -> Embedder | None:
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    """Return the same values as a new leaf of the autograd graph."""
+    """Return a tensor with the same values that is a leaf of the autograd graph."""
     return tensor.detach().requires_grad_()
 
 

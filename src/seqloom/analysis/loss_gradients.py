@@ -40,13 +40,14 @@ class StateGradients:
 
     name:  for example "layer 1", or "layer 1 ←" for the backward direction
     width: width of the hidden vector h
-    total: (B, N, C) gradient at each of the N states. C is `width`. For an LSTM, C is 2 · `width`,
-           because the state is [h; c] with the cell c. In a recurrent decoder, state 0 is the
-           initial state, and the states after the steps follow. Other layers have one state per
-           token
+    total: (B, N, C) gradient at each of the N states
     parts: terms whose sum is `total`, by the path of the gradient: "output", "recurrence" and
-           "query". "query" exists only for the decoder layer from which attention computes its
-           queries. Empty for Transformer layers
+           "query". Only the decoder layer that computes the attention queries has a "query" term.
+           Empty for Transformer layers
+
+    C is `width`. For an LSTM, C is 2 · `width`, because a state consists of h and the cell vector.
+    A recurrent decoder layer has an initial state and a state after each step. Other layers have
+    one state per token.
     """
 
     name: str
@@ -110,7 +111,7 @@ class LossGradients:
 
 
 def measure_loss_gradients(model: Model, batch: Batch, step: int | None = None) -> LossGradients:
-    """Differentiate the training loss of a batch at hidden states, attention and parameters.
+    """Compute the gradients of the training loss at hidden states, in attention and at parameters.
 
     step: differentiate only the loss of this prediction, counted from 1. For rows with fewer
           predictions the loss is 0. Default: differentiate the losses of all predictions.
@@ -128,8 +129,8 @@ def measure_loss_gradients(model: Model, batch: Batch, step: int | None = None) 
 def _differentiating_parameters(model: Model) -> Iterator[None]:
     """Make every parameter require a gradient inside the `with` block.
 
-    A model that is loaded for inference has parameters that require no gradient. They require none
-    again after the block.
+    The parameters of a model that is loaded for inference require no gradient. After the block,
+    `requires_grad` has its old value for every parameter.
     """
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     for parameter in frozen:

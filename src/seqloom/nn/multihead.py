@@ -249,8 +249,8 @@ class MultiHeadAttention(nn.Module):
     def step(self, states: Tensor, cache: Cache, projections: PackedLinear | None = None) -> Tensor:
         """Attend from one position to all positions up to it (self-attention): (R, D) -> (R, C)
 
-        projections: the result of `fast.multihead.joined_projections`. It computes queries, keys
-                     and values in one product. Default: None, which computes three products
+        projections: a layer that computes queries, keys and values in one product, built by
+                     `fast.multihead.joined_projections`. Default: None, three separate products
         """
         queries, new = self._project_position(states, cache.position, projections)
         if (
@@ -278,10 +278,10 @@ class MultiHeadAttention(nn.Module):
 
         Each of the B sources has R / B hypotheses, which share the keys of the source.
 
-        mask:     (B, 1, 1, S) or, if `need_weights` is False, the result of
-                  `fast.multihead.prepare_mask`
+        mask:     (B, 1, 1, S) mask of the sources. If `need_weights` is False, it may be converted
+                  with `fast.multihead.prepare_mask`, which is faster.
         position: () position of all queries, used only by scores that depend on positions. Default:
-                  None, position 0
+                  0
         """
         rows, sources = states.shape[0], memory.keys.shape[0]
         position_ids = 0 if position is None else position.expand(1, rows // sources)  # (1, K)
@@ -425,7 +425,7 @@ class MultiHeadAttention(nn.Module):
         return activated
 
     def _activation(self, projected: Tensor) -> Tensor:
-        """Apply the activation of queries and keys, which the argument `projection` determines."""
+        """Apply the activation f of queries and keys: sigmoid, tanh or the identity."""
         match self.projection:
             case "sigmoid":
                 return projected.sigmoid()

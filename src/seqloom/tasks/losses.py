@@ -28,9 +28,9 @@ class Objective:
     r_drop:       weight of the divergence between the outputs of two forward passes with different
                   dropout masks (R-Drop); 0 disables it
     minimum_risk: settings of minimum risk training; None disables it
-    target_share: probability, at each position, that the decoder reads the true vector and not its
-                  own prediction. 1 is teacher forcing, 0 is free running. None: the task decides.
-                  Not used if the targets are tokens
+    target_share: used only if the targets are vectors, not tokens. Probability, at each position,
+                  that the decoder reads the previous target instead of its own prediction. 1 is
+                  teacher forcing, 0 is free running. None: the task decides
     """
 
     smoothing: float = 0.0

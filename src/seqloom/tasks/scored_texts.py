@@ -29,7 +29,9 @@ class ScoredTexts:
         return [example.references for example in self.examples]
 
     def sign(self, signature: str | None) -> str | None:
-        """Return the signature of a score. Add the Unicode form if normalisation changed a text.
+        """Append the Unicode form to the signature of a score, if normalisation changed a text.
+
+        Otherwise, return the signature unchanged.
 
         signature: text that says how the score was computed (options and versions); None if
                    there is only one way to compute it
@@ -47,7 +49,7 @@ def normalise_texts(
 ) -> ScoredTexts:
     """Convert outputs and references to one Unicode form. If `sources`, also convert the sources.
 
-    tags: the tags of the target tokenizer. This object also stores the Unicode form
+    tags: holds the Unicode form and the tags (such as <2de>) of the target tokenizer
     """
     normalised_outputs = [tags.normalise(output) for output in outputs]
     normalised_examples = [

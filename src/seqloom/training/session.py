@@ -36,7 +36,7 @@ class BestScore:
     waited: int = 0
 
     def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
-        """Return the best score of all evaluations so far and of a new one.
+        """Return the updated `BestScore` after a new evaluation.
 
         score: the dev score of the new evaluation
         step:  the training step of the new evaluation
@@ -114,7 +114,7 @@ class Session:
         return self.config.training.accumulate or 1
 
     def log(self, event: Event) -> None:
-        """On the main rank, write an event to the event log and call `report` with it."""
+        """On the main rank, write an event to the event log and pass it to the report callback."""
         if self.world.is_main:
             self.event_log.write(event)
             self.report(event)

@@ -29,8 +29,8 @@ class StepTrace:
     layer:   layer of the attention to explain, counted from 0
     head:    head of the attention to explain, counted from 0
     labels:  labels of the source positions and of the decoder inputs
-    section: section of the values that `add` appends next
-    parts:   all values so far
+    section: heading of the values that `add` appends next, for example "output"
+    parts:   all values that were added so far
     """
 
     memory: Memory

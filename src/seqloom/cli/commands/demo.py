@@ -195,7 +195,10 @@ def _translate(console: Console, runs: Sequence[Run]) -> None:
 
 
 def _draw_attention(console: Console, run: Run) -> None:
-    """Print the attention map of the first sentence."""
+    """Translate the first example sentence and print the attention map of the translation.
+
+    Print nothing if the model has no attention.
+    """
     from seqloom.viz.attention_terminal import draw_attention
 
     [first] = run.translate(SENTENCES[:1])

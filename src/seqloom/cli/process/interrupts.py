@@ -82,8 +82,10 @@ def catch_interrupts() -> Iterator[None]:
 
 
 def _ignore_interrupts(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Print no traceback if a KeyboardInterrupt is raised where Python cannot propagate it, for
-    example in a destructor."""
+    """Replaces `sys.unraisablehook`, and prints no traceback for a KeyboardInterrupt.
+
+    Python calls this hook for exceptions that it cannot propagate, for example from a destructor.
+    """
     if unraisable.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(unraisable)
 
@@ -114,7 +116,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def training_interrupted(folder: Path, start: str, resume: str | None = None) -> str:
-    """Return the message for a training that Ctrl-C ended before it saved its current state.
+    """Return the message for a training that Ctrl-C ended without saving its current state.
 
     The message names the last checkpoint of the run folder, if there is one.
 

@@ -215,8 +215,8 @@ def open_output_file(
                 finished, size, replaces = record["lines"], record["bytes"], record["replaces"]
                 if os.fstat(descriptor).st_size < size:
                     raise StorageError(
-                        f"{files.partial}: has fewer bytes than {files.record} records, so it was "
-                        "changed. Add --overwrite to start again."
+                        f"{files.partial}: has fewer bytes than recorded in {files.record}, so it "
+                        "was changed. Add --overwrite to start again."
                     )
             with storage_errors(files.partial):
                 partial.truncate(size)
@@ -252,8 +252,8 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
     record = files.read_record()
     if not record:
         raise ConfigError(
-            f"{files.partial}: an unfinished output exists, but {files.record} is missing, so it "
-            f"cannot be continued. {start_again}"
+            f"{files.partial}: an unfinished output exists, but {files.record} is missing or "
+            f"damaged, so the output cannot be continued. {start_again}"
         )
     if different := request_differences(record["request"], json.loads(json.dumps(request))):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Types of settings that accept built-in values and extensions."""
+"""Pydantic annotations for settings that accept built-in choices and extensions."""
 
 from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin
@@ -14,8 +14,8 @@ from seqloom.extensions.registry import FORM, Point, is_extension
 class ByKind:
     """Annotation for a union of pydantic classes. The `kind` of a recipe table selects the class.
 
-    One class of the union is for extensions. It is selected if `kind` is the name of an extension.
-    In the error locations of pydantic, this class is called "module:Name" (FORM).
+    Each built-in `kind` has its own class. All extensions share one class. In the locations of
+    pydantic errors, this class is called "module:Name".
     """
 
     def __get_pydantic_core_schema__(

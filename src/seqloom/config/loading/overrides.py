@@ -66,8 +66,8 @@ class _Override:
 
     text:  the option as the user wrote it
     value: the new value
-    path:  the path that `apply` has set, with list indices
-    notes: messages about settings that `apply` has removed
+    path:  the path of the changed setting, with list indices; known after `apply`
+    notes: messages about settings that were removed, because a new `kind` does not have them
     """
 
     text: str
@@ -78,13 +78,15 @@ class _Override:
     def apply(
         self, old: Any, spec: FieldSpec | None, default: Any, path: KeyPath, remaining: KeyPath
     ) -> Any:
-        """Return a copy of `old` in which the setting at `remaining` has the new value.
+        """Return a copy of a part of the recipe in which the setting has the new value.
 
-        old:       the part of the recipe at `path`
-        spec:      the values that the key at `path` accepts; None if the schema has no such key
-        default:   the default value of the key at `path`; None if there is no default
-        path:      the path of `old` in the recipe
-        remaining: the path of the setting relative to `old`
+        For the setting a.b.c, if `path` is a, then `remaining` is b.c.
+
+        old:       the part of the recipe to copy
+        path:      path from the root of the recipe to this part
+        remaining: path from this part to the setting
+        spec:      describes the key at `path`; None if the schema has no such key
+        default:   default value of this key; None if there is no default
         """
         if not remaining:
             self.path = path
@@ -141,8 +143,8 @@ def _section_of(
 ) -> type[Section] | None:
     """Return the pydantic class of a table; None if the schema has no class for this table.
 
-    spec:    the values that the key of the table accepts; None if the schema has no such key
-    default: the default value of the key. A table without a `kind` has the `kind` of this value
+    spec:    describes the key that holds the table; None if the schema has no such key
+    default: default value of this key. A table without a `kind` gets the `kind` of the default
     """
     if spec is None:
         return None

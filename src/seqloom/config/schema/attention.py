@@ -154,7 +154,7 @@ class AttentionConfig(Section):
 
     @property
     def is_positional(self) -> bool:
-        """True if weights depend only on positions."""
+        """True if the attention weights depend only on positions, not on queries and keys."""
         return isinstance(self.score, FixedScoreConfig | PositionScoreConfig)
 
     def width_problems(self, name: str, states_width: int) -> list[str]:
@@ -162,7 +162,7 @@ class AttentionConfig(Section):
 
         Otherwise the list is empty.
 
-        name:         the key of the self-attention, for the message
+        name:         name of the recipe section with these settings, for the message
         states_width: the width of the states
         """
         width = self.width or states_width

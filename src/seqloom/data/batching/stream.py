@@ -118,8 +118,10 @@ class BatchStream:
 
     @property
     def position(self) -> StreamPosition:
-        """The position in the sequence of batches at which the next call of `next()` starts. It is
-        the same on all ranks. To resume training, assign a stored position."""
+        """Position in the sequence of batches, which all ranks share: (shard, index in the shard).
+
+        The next call of `next()` starts there. To resume training, assign a stored position.
+        """
         return self._position
 
     @position.setter
@@ -135,9 +137,10 @@ class BatchStream:
         return len(self._plan(shard).batches)
 
     def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
-        """Return the indices of all examples in the next `batches` batches from `position`.
+        """Return the indices of the examples in the next batches, sorted and without repetition.
 
-        The batches of all ranks are counted. The indices are sorted, and each occurs once.
+        position: position of the first batch
+        batches:  number of batches, on all ranks together
         """
         shard, index = position
         positions = [self._normalised(shard, index + offset) for offset in range(batches)]
@@ -155,17 +158,19 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Discard the plan of the next shard, which is made in the background.
+        """Cancel the planning of the next shard, which runs in the background.
 
-        If this planning has not started, it is cancelled.
+        If the planning has already started, it continues, but its result is not used.
         """
         for plan in self._planned_ahead.values():
             plan.cancel()
         self._planned_ahead = {}
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Return the position of the batch that is `index` batches after the first batch of
-        `shard`. This batch can be in a later shard."""
+        """Return the position (shard, index), with an index past the shard's end moved on.
+
+        If the shard has n batches, index n becomes index 0 of the next shard.
+        """
         assert shard >= 0
         assert index >= 0
         while index >= self.batches_in_shard(shard):
@@ -194,8 +199,11 @@ class BatchStream:
         return ShardPlan(corpus, [examples[batch] for batch in batches])
 
     def _shard_examples(self, corpus: Dataset, shard: int) -> IntArray:
-        """Return the indices of a shard's examples. If `temperature` is not 1, or `replay_share` is
-        set, an example can occur several times or not at all."""
+        """Return the indices of a shard's examples.
+
+        Normally, an epoch contains every example once. If `temperature` or `replay_share` changes
+        the sizes of the groups of examples, an example can occur several times or not at all.
+        """
         shards = self.shards_per_epoch
         if self.temperature == 1 and self.replay_share is None:
             return shard_examples(len(corpus), shards, self.seed, shard)

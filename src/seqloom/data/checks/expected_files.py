@@ -92,8 +92,8 @@ def _file_states(data: DataConfig) -> list[FileState]:
 def _used_files(corpus: CorpusOrHoldOutConfig, data: DataConfig, split: Split) -> Sequence[str]:
     """Return the names and patterns of the files that a corpus reads.
 
-    For some corpora, a file in the data folder lists these names. If that file is missing, any file
-    may be needed, so the names of all expected files are returned.
+    Some corpora have a file that lists the files to read. If this list is missing, return the names
+    of all expected files, because any of them may be needed.
     """
     match corpus:
         case CaptionsConfig(images=images, captions=captions, names=names):

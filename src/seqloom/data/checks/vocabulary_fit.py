@@ -1,6 +1,8 @@
 """Measures how well the vocabulary of the parent fits the new data of a fine-tuning.
 
-The parent is the run that fine-tuning starts from. Pieces are the tokens of a word.
+The parent is the run that fine-tuning starts from. Its vocabulary does not fit if many tokens of
+the new data are unknown, or if it splits the words of the new data into more pieces (tokens) than
+the words of the parent's data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,10 +65,10 @@ class VocabularyFit:
 
 
 def measure_fit(data: DataConfig, tokenizers: Tokenizers) -> list[VocabularyFit]:
-    """Count the tokens of the sources and of the targets, in the new data and in the parent's data.
+    """Count the tokens in the new data and in the data of the parent.
 
-    The parent is the run that fine-tuning starts from. The sources are left out if they are not
-    text. The list is empty if the new data cannot be read.
+    The parent is the run that fine-tuning starts from. Returns one `VocabularyFit` for the sources,
+    if they are text, and one for the targets. Returns [] if the new data cannot be read.
     """
     new = _count(data.model_copy(update={"replay": None}), "train", tokenizers)
     parent = None

@@ -101,9 +101,10 @@ def cut_by_size(path: Path) -> tuple[list[FilePart], int]:
 
 
 def cut_by_lines(path: Path, first_lines: Sequence[int]) -> tuple[list[FilePart], int]:
-    """Cut a file before the lines with these numbers. Return the parts and the number of lines.
+    """Cut a file into parts that start at given lines. Return the parts and the number of lines.
 
-    first_lines: ascending; the first one is 1
+    first_lines: line number at which each part starts, counted from 1, in ascending order. The
+                 first part starts at line 1.
     """
     starts = [(0, 1)] if first_lines else []
     lines = offset = 0

@@ -24,7 +24,7 @@ BLEU, LOG_P = "BLEU", "log p per token"
 
 
 def measure(trial: Trial[TranslationSettings]) -> Numbers:
-    """Measure BLEU and the mean log-probability per token.
+    """Measure BLEU and the mean log-probability per token of the translated test sentences.
 
     Beam search looks for the output with the highest log-probability per token.
     """

@@ -57,8 +57,9 @@ class PositionsSettings:
 
 
 def position_tables(condition: str, max_length: int) -> Tables:
-    """Return the recipe options for the positional encoding that a condition uses.
+    """Return the recipe settings of a positional encoding.
 
+    condition:  name of the variant of the experiment, which determines the encoding
     max_length: number of positions that the encoding must support
     """
     tables: dict[str, Tables] = {
@@ -145,8 +146,9 @@ def _copy_strings(run: Run, length: int, count: int) -> tuple[list[str], list[st
 
 
 def encoding_width(condition: str, positions: int) -> int:
-    """Return the width of a positional encoding that is appended to the embeddings.
+    """Return how many numbers a positional encoding appends to each embedding.
 
+    condition: name of the variant of the experiment, which determines the encoding
     positions: number of positions that the encoding must support
     """
     adapter: TypeAdapter[PositionsConfig] = TypeAdapter(PositionsConfig)

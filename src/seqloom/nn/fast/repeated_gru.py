@@ -73,10 +73,11 @@ class _GruStep(torch.autograd.Function):
     """One GRU step: input x (B, D), hidden vector h (B, N) -> next hidden vector (B, N)
 
     `backward` does not compute the gradients of the weights W and U. The class `_GruGradientSlots`
-    computes these once for all steps, from the gradients of the products W x and U h of each step.
-    To receive the gradients of the products, it gives each step a dummy input (B, 4 N), called
-    slot, which does not change the result of the step. `backward` returns the gradients of the
-    products as the gradient of the slot.
+    computes them once for all steps. It needs the gradients of the products W x and U h of each
+    step.
+
+    A step passes these on through its dummy input `slot` (B, 4 N). `forward` does not read the
+    slot. `backward` returns the gradients of W x and U h as the gradient of the slot.
     """
 
     @staticmethod
@@ -111,9 +112,9 @@ class _GruStep(torch.autograd.Function):
 class _GruGradientSlots(torch.autograd.Function):
     """Computes the gradients of the weights W and U of a GRU once for all T steps.
 
-    `forward` returns a dummy input (slot) of zeros for each step: (T, B, 4 N). The backward pass of
-    a step returns the gradients of its products W x and U h as the gradient of its slot. So the
-    `backward` of this class gets these gradients for all steps.
+    `forward` returns a dummy input of zeros, called slot, for each step: (T, B, 4 N). The steps do
+    not read the slots. In its backward pass, a step returns the gradients of its products W x and
+    U h as the gradient of its slot. `backward` computes the gradients of W and U from these.
     """
 
     @staticmethod

@@ -51,8 +51,8 @@ class EngineChoice:
     reason:   a remark on the choice. For torch: why it was chosen, or an empty text if the settings
               ask for torch. For compiled torch: the compilation time. For CTranslate2: how closely
               it agrees with torch.
-    expected: True if the settings say "auto" and torch was chosen because the decoder is not a
-              Transformer. The user need not see this reason.
+    expected: True if the setting is "auto" and the decoder is not a Transformer, so that only torch
+              can run it. The user need not see this reason.
     compiled: True for the compiled torch search
     """
 
@@ -101,10 +101,9 @@ class Engines:
 
         Raises a ConfigError if the settings select an engine that cannot serve the request.
 
-        compile_now: used only if the settings select the engine 'compiled'. If True, the search is
-                     compiled on first use. If False, nothing is compiled, so that no request waits
-                     for compilation. Plain torch is then returned if the search is not compiled
-                     already, and no error is raised.
+        compile_now: used only if the settings select the engine 'compiled'. If True, compile the
+                     search on first use. If False, return plain torch if the search is not compiled
+                     yet, so that no request waits for compilation, and never raise an error.
         """
         if settings.kind == "torch":
             return TORCH
@@ -155,7 +154,7 @@ class Engines:
         The message of the error lists the reasons.
 
         automatic: True if the engine is set to "auto". In this case the error is also raised if
-                   the machine has a GPU.
+                   the run is on a GPU, because "auto" uses CTranslate2 only on a CPU.
         """
         task = self.task
         reasons = unsupported_model(self.origin.model)
@@ -174,9 +173,8 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request if the settings select the engine 'compiled'.
 
-        compile_now: if True, the search is compiled if necessary, and a ConfigError is raised if
-                     this is not possible. If False, nothing is compiled. Plain torch is then
-                     returned if the search is not compiled already.
+        compile_now: if True, compile the search on first use, and raise a ConfigError if this is
+                     not possible. If False, return plain torch if the search is not compiled yet.
         """
         if compile_now:
             self.check_compiled(decoding, options)

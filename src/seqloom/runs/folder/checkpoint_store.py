@@ -69,7 +69,10 @@ class CheckpointStore:
             remove_folder(later)
 
     def _unused_path(self, step: int) -> Path:
-        """Return a path that does not exist yet, so that no folder is ever overwritten."""
+        """Return the path of a new folder for a checkpoint of this step.
+
+        If the step was saved before, the name gets a suffix, so that no folder is overwritten.
+        """
         repeats = [repeat for saved, repeat in map(_step_and_repeat, self.paths()) if saved == step]
         suffix = f"-{max(repeats) + 1}" if repeats else ""
         return self.folder / f"step-{step:08d}{suffix}"
@@ -109,8 +112,8 @@ class CheckpointStore:
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the intact checkpoint folders: the current one, then the others, newest first.
 
-        Yields pairs (folder, problems). `problems` describes the damage found so far: damage to the
-        pointer file, which names the current folder, and to folders that were skipped.
+        Yields each folder with a list of messages about the damage found before it. The pointer
+        file, which names the current folder, can be damaged. Damaged folders are skipped.
         """
         problems: list[str] = []
         tried: list[Path] = []
@@ -158,7 +161,11 @@ def _pointer_content(path: Path) -> bytes:
 
 
 def _step_and_repeat(path: Path) -> tuple[int, int]:
-    """Return the training step in a folder name, and the number of earlier saves of this step."""
+    """Return the numbers in a folder name, for example (500, 2) for step-00000500-2.
+
+    The first number is the training step. The second is the number of earlier saves of this step,
+    0 if the name does not contain it.
+    """
     match = NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1]), int(match[2] or 0)

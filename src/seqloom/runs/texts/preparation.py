@@ -37,10 +37,10 @@ class PreparedSegment:
     start:        index in `PreparedText.text` of the first source character that the model reads
     written_tag:  the tag at the start of `source`, with the white space after it; or ""
     tag:          the tag that the model reads, with the white space after it; or ""
-    hidden_words: number of words of an added tag. The model reads them, but `source` does not
-                  contain them.
-    unread:       number of characters of a tag at the start of `source` that the model reads as a
-                  target token; 0 if there is no such tag
+    hidden_words: number of words of `tag` if the model reads it as source words, but `source` does
+                  not contain it; else 0
+    unread:       number of characters of `written_tag` if the model reads the tag as a target
+                  token; else 0
     protected:    `source` without the tag, divided at its protected spans
     input:        the input of the model; None if there is nothing to translate
     unknown:      characters or words that the vocabulary does not contain
@@ -71,7 +71,8 @@ class PreparedSegment:
 class PreparedText:
     """The segments of a text.
 
-    text:         the text. Without its language tag, if the model reads the tag as a target token.
+    text:         the text. If the model reads the language tag as a target token, the tag is
+                  removed.
     after:        the white space after the last segment
     added_tag:    language tag that was added in front of the whole text; or ""
     keeps_spaces: True if the output keeps the white space at both ends of the text
@@ -94,14 +95,16 @@ class Preparation:
 
     task:         tokenises the segments
     max_tokens:   maximum number of source tokens of a segment, including END
-    split:        True if texts are split
+    split:        True if texts are split; if False, each text is one segment
     pass_through: True if protected spans, such as URLs, are copied to the output
     tag:          target language tag that is put in front of each segment. If it is None, the tags
                   at the start of a text are repeated in front of each of its segments.
-    prefixes:     one output prefix per text, or None. A text with a prefix is not split, and its
-                  spans are not protected.
-    use_prefix:   True if the outputs must start with the prefixes
-    first:        index of the first text in a longer list of texts. Random sampling depends on it.
+    prefixes:     for each text, the words that its output starts with; None for no prefixes. A text
+                  with a prefix is not split, and its spans are not protected.
+    use_prefix:   False for a translation into a pivot language. The prefixes are in the final
+                  language, so the pivot text does not start with them.
+    first:        index of the first text, if the texts are a part of a longer list. Random sampling
+                  depends on it.
     glossary:     phrases that outputs must contain; None for no glossary
     """
 
@@ -207,8 +210,7 @@ class Preparation:
     def _divide(self, text: str) -> tuple[str, str, str]:
         """Divide a text into leading white space, its language tags such as <2de>, and the rest.
 
-        If `self.tag` is not None, return "" as white space, this tag, and the whole text as the
-        rest.
+        If `self.tag` is not None, do not divide the text. Return "", this tag and the text.
         """
         if self.tag is not None:
             return "", f"{self.tag} ", text

@@ -42,7 +42,12 @@ def read_scalars(folder: Path, *, follow: bool) -> Iterator[Scalars]:
 
 
 def _numbers(values: dict[str, Any], prefix: str) -> dict[str, float]:
-    """Return the numbers of an event. Nested values have names such as "dev/general/loss"."""
+    """Return the numbers of an event of the log, by names such as "dev/loss".
+
+    A number in a nested dictionary has a name such as "dev/general/loss".
+
+    prefix: the first part of all names, for example "dev"
+    """
     numbers: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -55,9 +60,8 @@ def _numbers(values: dict[str, Any], prefix: str) -> dict[str, float]:
 def _read_events(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
     """Yield the event in each complete line of the log. Training may still write the last line.
 
-    A resumed training run first removes the events after its checkpoint from the file. It then
-    appends them again, with the same values. Reading continues at the shortened end of the file,
-    so these events may be yielded twice.
+    Some events may be yielded twice. If training is resumed while the log is read, it removes the
+    events after its checkpoint from the file and later appends them again.
     """
     if not path.is_file():
         raise NotFoundError(

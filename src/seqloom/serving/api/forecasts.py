@@ -59,18 +59,18 @@ async def get_forecast_example(
         Query(description="Name of the run. Default: the only run that supports the request."),
     ] = None,
 ) -> ForecastExample:
-    """Return a synthetic window that a run can continue."""
+    """Return an example input for a forecast: a synthetic time series that fits the run."""
     loaded = service.catalogue.choose(("forecast",), run)
     observed, context = example_window(loaded.forecaster)
     return ForecastExample(run=loaded.name, observed=observed.tolist(), context=context.tolist())
 
 
 def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
-    """Return the observed rows of a synthetic window, and the context columns of its other rows.
+    """Return a synthetic input: the observed rows, and the context columns of the rows to predict.
 
-    The other rows are those to predict. Each column is a sine wave with one period per window,
-    shifted by a quarter period relative to the previous column. If the run predicts differences
-    between rows, each column is the cumulative sum of its wave.
+    Context columns are known in advance and are not predicted. Each column is a sine wave with one
+    period over all rows, shifted by a quarter period relative to the previous column. If the run
+    predicts differences between rows, each column is the cumulative sum of its wave.
     """
     task = forecaster.task
     columns = len(task.scale.errors)
@@ -108,7 +108,7 @@ def _check_rows(field: str, rows: list[list[float]], count: int, columns: tuple[
     names = ", ".join(columns) or "nothing"
     if len(rows) != count:
         raise invalid_field(
-            field, f"has {len(rows)} rows; the run expects {count} rows with {names}"
+            field, f"has {len(rows)} rows; the run expects {count} rows (columns: {names})"
         )
     for index, row in enumerate(rows):
         if len(row) != len(columns):

@@ -65,7 +65,7 @@ class Capture:
 
 
 class CapturedSteps:
-    """Runs training steps by replaying one CUDA graph per batch shape.
+    """Runs training steps by replaying CUDA graphs, which are captured for each batch shape.
 
     A step with a single batch in a single process is captured as one graph. A step with several
     batches or on several ranks sums the gradients before it updates the weights. Therefore one
@@ -200,10 +200,10 @@ class CapturedSteps:
 
     @contextmanager
     def _restored(self) -> Iterator[None]:
-        """A context in which training steps can run without effect.
+        """Context manager that undoes the effects of the training steps inside it.
 
-        When the context ends, weights, optimiser state, gradients and random state get the values
-        that they had at its start. Capturing a graph needs this, because it runs the step first.
+        At the end, it resets weights, optimiser state, gradients and random state to their values
+        at the start. Capturing a graph needs this, because it first runs the step as a warm-up.
         """
         tensors = self._updated_tensors()
         before = [tensor.detach().clone() for tensor in tensors]

@@ -122,9 +122,10 @@ def write_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def read_shards(folder: Path, model: nn.Module) -> dict[str, Tensor]:
-    """Read the files that `write_shards` wrote, on any number of ranks. All ranks call this.
+    """Read the tensors that `write_shards` wrote. All ranks call this.
 
-    Tensors are divided among the ranks like the weights of `model` that they belong to.
+    The number of ranks may have changed since. Each tensor is divided among the ranks in the same
+    way as the weight of `model` that it belongs to.
     """
     reader = HuggingFaceStorageReader(str(folder))
     weights = dict(model.named_parameters())

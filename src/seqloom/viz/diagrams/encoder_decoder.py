@@ -243,7 +243,7 @@ def _draw_contexts(
     """Draw the context vectors below the decoder inputs.
 
     Arrows lead from each context vector to the states or outputs that are computed from it. Returns
-    the y position of the lower edge of the boxes.
+    the y position of the lower edge of the context vectors.
     """
     top = layout.token_bottom + _ROW_GAP
     bottom = top
