@@ -53,8 +53,8 @@ class RunComparison:
     """The comparison of two runs.
 
     names:  names of the runs
-    pairs:  outputs for all sentences, sorted by the absolute difference of their chrF, largest
-            first. If it is equal, the less similar outputs (`OutputPair.distance`) come first
+    pairs:  both outputs for each sentence. Pairs with the largest difference in chrF come first. If
+            the difference is equal, pairs with less similar outputs come first
     scores: scores of each run over all sentences; empty if there are no references
     """
 
@@ -89,7 +89,7 @@ def compare_runs(
     """
     check_comparable(runs)
     if not examples:
-        raise DataError("there are no sentences to compare the runs on; give some")
+        raise DataError("there are no sentences to compare the runs on; give at least one")
     first_outputs, second_outputs = (
         [
             best

@@ -11,9 +11,9 @@ def available_processors() -> int:
     """Return the number of processors that this process may use, at least 1.
 
     This is the number of processors of the machine, limited by the CPU affinity of the process and
-    by the CPU quota of its control groups. A fractional quota is rounded down. If a process runs
-    more threads than its quota allows, the operating system pauses all of them whenever the quota
-    is used up.
+    by the CPU quota of its control groups. A fractional quota is rounded down. More threads than
+    the quota allows are slow, because the operating system pauses all threads when the quota is
+    used up.
     """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))

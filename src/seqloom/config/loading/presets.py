@@ -80,7 +80,7 @@ def preset_for(pairs: int) -> str:
 class ScaledTables:
     """The tables of a recipe, in which the warm-up suits the number of training steps.
 
-    notes: a message if the warm-up was changed for this; otherwise empty
+    notes: a message that the warm-up was changed; empty if it was not
     """
 
     tables: Tables

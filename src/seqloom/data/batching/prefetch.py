@@ -62,8 +62,10 @@ class PrefetchStream(BatchStream):
 
 
 class _PrefetchWorker:
-    """A thread that fills a queue with batches. Each batch is stored together with the position of
-    the stream after this batch."""
+    """A thread that fills a queue with batches.
+
+    Beside each batch, the queue holds the position of the stream after this batch.
+    """
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
         self._queue: queue.Queue[tuple[Batch, StreamPosition] | BaseException] = queue.Queue(

@@ -57,8 +57,8 @@ def round_up_length(length: int) -> int:
 class ProgramShape:
     """The sizes and other properties of a `SearchProgram`, a search with fixed tensor shapes.
 
-    Programs are cached under these properties. A batch with fewer sources, shorter sources or fewer
-    steps is padded to the sizes of the program.
+    The object is the key of a program in the cache. A batch that is smaller than these sizes is
+    padded to them.
     """
 
     search: Greedy | Beam

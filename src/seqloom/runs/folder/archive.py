@@ -113,7 +113,7 @@ def _files_to_pack(folder: Path) -> Iterator[Path]:
 
 
 def _member(name: str, size: int = 0) -> zipfile.ZipInfo:
-    """Return the zip header of a member. It is the same on every system and at any time."""
+    """Return the zip header of a member, with a fixed date and no data about this system."""
     info = zipfile.ZipInfo(name, DATE)
     info.file_size = size  # decides whether the header needs 64-bit sizes
     info.create_system = 3  # Unix, on every system
