@@ -23,9 +23,10 @@ def available_processors() -> int:
 
 
 def _quotas() -> list[float]:
-    """Return the CPU quotas of the control groups of this process and of their parents.
+    """Return all CPU quotas that limit this process. Empty if it is not limited.
 
-    A quota is a number of processors, for example 1.5.
+    A quota is a number of processors, for example 1.5. Linux sets quotas for control groups and
+    for their parent groups.
     """
     try:
         lines = PROCESS_CGROUPS.read_text(encoding="utf-8").splitlines()

@@ -162,10 +162,7 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 def _smallest_limits(members: Sequence[Limits]) -> Limits:
-    """Return the maximum numbers of tokens that all members support, by the limiting setting.
-
-    For each setting, this is the smallest value among the members.
-    """
+    """Return the smallest limit among the members, for each setting that limits the length."""
     settings = {setting for limits in members for setting in limits}
     return {
         setting: min(limits[setting] for limits in members if setting in limits)

@@ -84,8 +84,8 @@ class SubwordTokenizer:
 
         At most MAX_SENTENCES lines are held in memory.
 
-        size:          maximum size of the vocabulary, including special tokens, tags and the pieces
-                       of bytes. The vocabulary is smaller if the lines do not yield as many pieces
+        size:          maximum size of the vocabulary, including special tokens, tags and pieces for
+                       bytes. The vocabulary is smaller if the lines yield fewer pieces
         byte_fallback: add 256 pieces for bytes, so that every character can be encoded
         """
         byte_names = [name for name in preprocessing.tags.names if _BYTE_NAME.fullmatch(name)]

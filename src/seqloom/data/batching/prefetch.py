@@ -15,8 +15,8 @@ MAX_PREFETCHED = 8
 class PrefetchStream(BatchStream):
     """A stream whose next batches are prepared by a thread.
 
-    `position` is the position in the data of the batch that `next()` returns next. Batches that are
-    prepared but not yet returned do not change `position`.
+    `position` is the position in the data after the last batch that `next()` returned. Batches that
+    are prepared but not yet returned do not change it.
     """
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:

@@ -80,7 +80,7 @@ async def post_translate_file(
 ) -> TranslatedFileResponse:
     """Translate a document: plain text, Markdown, HTML or SRT subtitles, in UTF-8.
 
-    The response has the address of the translated file. It can be downloaded once.
+    The response has the address of the translated file, which can be downloaded once.
     """
     content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != MULTIPART:
