@@ -104,7 +104,7 @@ async def post_translate_file(
 def public_url(request: Request, path: str) -> str:
     """Return the address under which the client reaches a path of this server.
 
-    A proxy sends the protocol that the client uses in the header `X-Forwarded-Proto`.
+    Behind a proxy, the header `X-Forwarded-Proto` says which protocol the client uses.
     """
     scheme = request.headers.get("x-forwarded-proto", "")
     base = request.base_url.replace(scheme=scheme if scheme == "https" else "http")
