@@ -222,7 +222,7 @@ def test_resume_needs_a_run_and_a_new_run_needs_an_empty_folder(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / ".tmp-mine").write_text("mine")
     (tmp_path / "file").write_text("mine")
-    for name, words in (("full", "is not empty and not a run"), ("file", "is a file")):
+    for name, words in (("full", "contains files, but no run"), ("file", "is a file")):
         with pytest.raises(ConfigError, match=f"{words}. Choose another --run"):
             train(tiny_config(), tmp_path / name)
     assert (tmp_path / "full" / ".tmp-mine").exists()

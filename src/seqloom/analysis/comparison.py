@@ -53,8 +53,8 @@ class RunComparison:
     """The comparison of two runs.
 
     names:  names of the runs
-    pairs:  outputs for all sentences, sorted by the absolute difference of their chrF, largest
-            first. If it is equal, the less similar outputs (`OutputPair.distance`) come first
+    pairs:  both outputs for each sentence. Pairs with the largest difference in chrF come first. If
+            the difference is equal, pairs with less similar outputs come first
     scores: scores of each run over all sentences; empty if there are no references
     """
 
@@ -89,7 +89,7 @@ def compare_runs(
     """
     check_comparable(runs)
     if not examples:
-        raise DataError("there are no sentences to compare the runs on; give some")
+        raise DataError("there are no sentences to compare the runs on; give at least one")
     first_outputs, second_outputs = (
         [
             best
@@ -146,7 +146,7 @@ def _source_texts(run: Run, examples: Sequence[Example]) -> list[str]:
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise ConfigError unless both runs have the same task and this task has a source.
+    """Raise ConfigError if the runs have different tasks, or if their task has no source.
 
     Call this before decoding, so that no time is spent on runs that cannot be compared.
     """
@@ -154,7 +154,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
     if len(kinds) > 1:
         listed = " and ".join(f"{name} is for {kind}" for kind, name in kinds.items())
         raise ConfigError(
-            f"{listed}, so their outputs cannot be compared; give two runs with the same task"
+            f"the runs have different tasks: {listed}; give two runs with the same task"
         )
     if isinstance(runs[0].task.signature.source, NoSource):
         raise ConfigError(

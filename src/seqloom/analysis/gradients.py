@@ -28,13 +28,16 @@ BATCH_SIZE = 16
 class StepGradients:
     """Gradient norms at all steps of the encoder or at all steps of the decoder.
 
+    The gradient at a step is the sum of two parts.
+
+    - Encoder: "chain" is the part that flows through the initial state of the decoder.
+      "attention" is the part that flows through the attention.
+    - Decoder: "own" is the gradient of the loss at the same step. "later" is the gradient of the
+      losses at later steps.
+
     labels: token of each step. For means over sentences: distance of each step from the last step
     whole:  norm of the gradient at each step
-    parts:  norms of the two parts of this gradient, by name.
-            Encoder: "chain" passes through the vector that initialises the decoder state;
-            "attention" passes through the encoder states that the decoder attends to.
-            Decoder: "own" comes from the prediction of the same step; "later" comes from the
-            predictions of later steps
+    parts:  maps the name of each part to its norms, one per step
     """
 
     labels: tuple[str, ...]
@@ -72,9 +75,10 @@ class GradientTrace:
 class GradientProfile:
     """Gradient norms averaged over many sentences, by distance from the last step.
 
-    The last step of the source (its END) and the last step of the target have the label 0. The
-    mean at a step is over all sentences that have this step. `counts` holds the number of these
-    sentences for each step, under the keys "source" and "target".
+    Distance 0 is the last step: for the source, this is its END. The mean at a distance is over all
+    sentences that are long enough to have such a step.
+
+    counts: number of sentences in each mean, under the keys "source" and "target"
     """
 
     sentences: int
@@ -99,7 +103,8 @@ def trace_gradients(
 ) -> GradientTrace:
     """Differentiate the loss of a target text and return the gradient norms.
 
-    text:     source text. For a language model: the text to complete; not used if `target` is given
+    text:     source text. For a language model, the text to complete; it is ignored if `target` is
+              given
     target:   target text. Default: the output that the search returns.
     step:     differentiate only the loss of this prediction, counted from 1. Default: the
               losses of all predictions.

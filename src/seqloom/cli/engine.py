@@ -25,7 +25,7 @@ def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfi
     the model is not a Transformer, because users expect torch in these cases.
 
     If the engine is "compiled", the model is not compiled yet. Compilation takes about half a
-    minute and starts when a single text is decoded. Several texts are decoded without it.
+    minute and starts when a single text is decoded. Several texts are decoded without compilation.
     """
     from seqloom.runs.engine.select import EngineChoice
 

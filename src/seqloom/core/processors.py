@@ -11,9 +11,9 @@ def available_processors() -> int:
     """Return the number of processors that this process may use, at least 1.
 
     This is the number of processors of the machine, limited by the CPU affinity of the process and
-    by the CPU quota of its control groups. A fractional quota is rounded down. If a process runs
-    more threads than its quota allows, the operating system pauses all of them whenever the quota
-    is used up.
+    by the CPU quota of its control groups. A fractional quota is rounded down. More threads than
+    the quota allows are slow, because the operating system pauses all threads when the quota is
+    used up.
     """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
@@ -23,9 +23,10 @@ def available_processors() -> int:
 
 
 def _quotas() -> list[float]:
-    """Return the CPU quotas of the control groups of this process and of their parents.
+    """Return all CPU quotas that limit this process. Empty if it is not limited.
 
-    A quota is a number of processors, for example 1.5.
+    A quota is a number of processors, for example 1.5. Linux sets quotas for control groups and
+    for their parent groups.
     """
     try:
         lines = PROCESS_CGROUPS.read_text(encoding="utf-8").splitlines()

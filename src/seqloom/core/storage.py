@@ -362,10 +362,10 @@ def remove_leftovers_of_ended_processes(path: Path) -> None:
 
 
 def _leftovers_beside(path: Path) -> list[tuple[Path, re.Match[str]]]:
-    """Find the temporary versions of a file or folder. Returns (path, match) for each.
+    """Find the temporary versions of a file or folder.
 
-    The match contains the creator of the temporary version, which is a part of its name. Group 1 is
-    the process id, and group 2 is the machine.
+    Returns a pair for each of them: its path, and a regex match of the end of its name. The end of
+    the name says who created it: group 1 is the process id, and group 2 is the machine.
     """
     name = f"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}"
     leftovers = []

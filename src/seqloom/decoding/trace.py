@@ -74,8 +74,8 @@ class TracedCandidate:
     log_probability: log p of this token under the model
     total:           sum of log p over all tokens up to this one
     score:           total / length^length_penalty
-    reason:          why the search dropped the candidate or saved it without END; None for a
-                     candidate that was extended or ends in END
+    reason:          why the search dropped the candidate, or saved it as an output without END.
+                     None if the search extended the candidate, or saved it with END
     """
 
     token: int
@@ -103,13 +103,13 @@ class SearchTrace:
     kind:              beam, greedy, sample or exhaustive
     width:             beam width or number of samples; 1 for greedy and exhaustive search
     n_best:            requested maximum number of outputs
-    length_penalty:    exponent of the score, log p / length^length_penalty
+    length_penalty:    exponent in the score of an output: log p / length^length_penalty
     ranked:            True if outputs are sorted by score; False for greedy search and sampling
     prefix:            forced tokens at the start of every output
     steps:             candidates of each step; if `ranked`, those with the highest total come first
     length_counts_end: True if END counts in the length
-    complete_length:   outputs with this number of tokens rank among the finished ones; None if
-                       finished outputs always come first
+    complete_length:   an output of this length ranks as finished even if it lacks END. Finished
+                       outputs rank before unfinished ones. None: every finished output has END
     """
 
     kind: str

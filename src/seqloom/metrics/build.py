@@ -79,9 +79,9 @@ def extension_score(
 ) -> Score:
     """Call a metric that is defined outside seqloom, and return its result as a `Score`.
 
-    The metric returns a number or a `Score`. The result has the metric's name in the recipe. If the
-    metric returns a number, its attribute `higher_is_better` says whether higher values are better.
-    Without this attribute, they are.
+    The metric returns a number or a `Score`. The name of the result is the metric's name in the
+    recipe. If the metric returns a number, its attribute `higher_is_better` says whether higher
+    values are better. Default of this attribute: True.
     """
     check_references(hypotheses, references)
     result: Any = metric.extension_target(hypotheses=hypotheses, references=references)

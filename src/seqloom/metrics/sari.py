@@ -29,7 +29,7 @@ class _OperationCounts:
         self.references += references.total()
 
     def f1(self) -> float:
-        """F1 of the operation: the harmonic mean of precision and recall, from 0 to 1."""
+        """Return the F1 of this operation (add, keep or delete), from 0 to 1."""
         total = self.system + self.references
         return 2 * self.both / total if total else 0.0
 

@@ -37,7 +37,7 @@ Metric = Callable[[Sequence[str], References], Score]
 
 
 def check_references(hypotheses: Sequence[str], references: References) -> None:
-    """Raise DataError unless there are hypotheses, each with at least one reference."""
+    """Raise DataError if there are no hypotheses, or if one of them has no reference."""
     problems = []
     if not hypotheses:
         problems.append("there are no hypotheses")

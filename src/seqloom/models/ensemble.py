@@ -76,12 +76,12 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """One of the two parts of an ensemble's decoder state.
+    """One part of an ensemble's decoder state: the same part of the states of all members.
 
-    `State.fixed` is the part that is computed once per source. `State.moving` is the part that
+    The part is either `State.fixed`, which is computed once per source, or `State.moving`, which
     changes at every step.
 
-    members: this part of the decoder state of each member
+    members: this part of the state of each member
     """
 
     members: tuple[Rows, ...]
@@ -131,7 +131,7 @@ class EnsembleDecoder(DecoderModule):
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None
     ) -> DecoderOutput:
-        """Return a `DecoderOutput` whose features are the log-probabilities (B, T, V)."""
+        """Return the ensemble's log-probabilities (B, T, V), as features of a `DecoderOutput`."""
         assert packing is None, "packing is for training, and ensembles are not trained"
         logits = [
             member(tokens, member_memory).logits()
@@ -162,7 +162,7 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 def _smallest_limits(members: Sequence[Limits]) -> Limits:
-    """For each setting that limits the number of tokens, return the smallest limit of a member."""
+    """Return the smallest limit among the members, for each setting that limits the length."""
     settings = {setting for limits in members for setting in limits}
     return {
         setting: min(limits[setting] for limits in members if setting in limits)

@@ -64,12 +64,11 @@ class TransformerSource:
     """The part of a decoder state that is computed once per source (`State.fixed`).
 
     keys_values: keys and values of the source for each layer; None without cross-attention
-    mask:        (B, 1, 1, S) which source positions are visible. `prepare_mask` may have converted
-                 it to a faster form
-    positions:   (T, P) table of position vectors of width P, shared by all rows; None if there is
-                 no table
-    projections: for each layer, its query, key and value projections joined into one, or None.
-                 Shared by all rows
+    mask:        (B, 1, 1, S) mask of the visible source positions: booleans, or numbers to add to
+                 the attention scores. None if attention needs no mask
+    positions:   (T, P) table of position vectors of width P; None if there is no table
+    projections: for each layer, its query, key and value projections joined into one matrix; None
+                 for a layer whose projections are not joined
     copyable:    source tokens that can be copied; None without a copy mechanism
     """
 

@@ -21,9 +21,9 @@ class Crop(nn.Module):
     data, because a training step that is captured as a CUDA graph needs fixed shapes.
 
     size:   N, side of the result in pixels
-    zoom:   smallest size of a training crop, as a fraction of the image's height and width. The
-            size is drawn between `zoom` and 1, and the crop is resized to (N, N). With 1, crops
-            have (N, N) pixels of the image and are not resized. Default: 1
+    zoom:   smallest size of a training crop, as a fraction of the image's height and width. If
+            `zoom` is below 1, a size between `zoom` and 1 is drawn for each crop, and the crop is
+            resized to (N, N). If `zoom` is 1, a crop is N x N pixels and is not resized. Default: 1
     light:  maximum relative change of brightness and contrast in training. Default: 0
     mirror: mirror images with probability ½ in training. Default: True
     """

@@ -85,7 +85,7 @@ class Predictor:
     engine:      decodes the inputs. If it returns None for an input, torch decodes this input. If
                  `engine` is None, torch decodes all inputs.
     head_choice: the attention heads that align words
-    compiled:    True if torch decodes single inputs with its compiled search
+    compiled:    True if torch decodes single inputs with a search that torch.compile has compiled
     """
 
     model: Model

@@ -80,8 +80,8 @@ class Forecast:
     ) -> SeriesDataset:
         """Convert windows to a dataset of normalised values.
 
-        rotation_seed: random seed. The dataset rotates and mirrors each window at random. Default:
-                       None, which means no rotations and no mirroring
+        rotation_seed: if given, the dataset rotates and mirrors each window at random, with this
+                       seed. Default: None, no rotation and no mirroring
         """
         return SeriesDataset.of(
             windows,

@@ -94,7 +94,10 @@ class LongTextTokenizer:
 
 
 def line_tokenizer_name(name: str) -> str:
-    """Return the name under which the long-text tokenizer `name` saves its line tokenizer."""
+    """Return the name under which the line tokenizer of a long-text tokenizer is saved.
+
+    name: name of the long-text tokenizer
+    """
     return f"{name}-line"
 
 

@@ -84,14 +84,14 @@ class SubwordTokenizer:
 
         At most MAX_SENTENCES lines are held in memory.
 
-        size:          maximum size of the vocabulary, including special tokens, tags and the pieces
-                       of bytes. The vocabulary is smaller if the lines do not yield as many pieces
+        size:          maximum size of the vocabulary, including special tokens, tags and pieces for
+                       bytes. The vocabulary is smaller if the lines yield fewer pieces
         byte_fallback: add 256 pieces for bytes, so that every character can be encoded
         """
         byte_names = [name for name in preprocessing.tags.names if _BYTE_NAME.fullmatch(name)]
         if byte_fallback and byte_names:
             raise ConfigError(
-                f"text.tags: {byte_names[0]!r} is the name of a byte with text.byte_fallback = "
+                f"text.tags: {byte_names[0]!r} is the name of a byte, because text.byte_fallback = "
                 "true; choose another name for this tag"
             )
         model = io.BytesIO()
@@ -306,9 +306,10 @@ class SampledSubwordTokenizer(SubwordTokenizer):
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
         """Create a tokenizer with the vocabulary of `tokenizer`.
 
-        alpha: strength of the sampling, see the class
-        seed:  seed for the caller to pass to `run_with_sampling_seed`, because `encode` does not
-               use it. It is part of `digest`, the hash that identifies encoded data
+        alpha: strength of the sampling. BPE skips a merge with this probability. A unigram model
+               samples a segmentation of probability p in proportion to p^alpha
+        seed:  random seed. `encode` does not use it: the caller passes it to
+               `run_with_sampling_seed`. It changes `digest`, the hash that identifies encoded data
         """
         super().__init__(tokenizer.model, tokenizer.preprocessing)
         self.alpha = alpha

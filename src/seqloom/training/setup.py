@@ -220,7 +220,10 @@ def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientS
 
 
 def _restore_moments(session: Session, moments: dict[str, Tensor]) -> None:
-    """Set the optimiser state to that of the run that a fine-tuning starts from."""
+    """Start a fine-tuning with the optimiser state of its parent run.
+
+    moments: the tensors of this optimiser state, such as the moments of Adam
+    """
     if session.gradients.is_sharded:
         from seqloom.training.parallel.sharding import shard_like
 
@@ -315,9 +318,9 @@ def _load_general(
 ) -> GeneralDevSet | None:
     """Load the general dev set: a second dev set, which is scored for information only.
 
-    This is the data in data.general. By default, it is the dev split of the parent, the run that a
-    fine-tuning starts from. If files of the parent are missing, there is no general dev set, and
-    the main rank reports this. Missing files of data.general are an error.
+    The recipe names its files in data.general. Missing files are an error. If data.general is not
+    set, a fine-tuning uses the dev split of its parent, the run that it starts from. If files of
+    the parent are missing, the main rank reports this, and the function returns None.
     """
     data = config.data.general_data
     if data is None:
@@ -419,7 +422,7 @@ def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: is a file. Choose another --run")
     if not resume and folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder}: is not empty and not a run. Choose another --run")
+        raise ConfigError(f"{folder}: contains files, but no run. Choose another --run")
     if resume:
         remove_leftovers(folder)
         saved = read_setup(folder)[0]
@@ -476,8 +479,8 @@ def _read_dev_examples(config: RunConfig, train: Dataset | None = None) -> list[
     several groups, such as language pairs, the examples are taken from the groups in turn. The list
     is empty for a forecasting model.
 
-    train: the prepared training split. If the dev split is held out of the training data, the dev
-           examples are taken from `train` if it contains them. Otherwise the data files are read
+    train: the prepared training split. It may also store the dev examples, if they were held out of
+           the training data. If it does not, they are read from the data files
     """
     if isinstance(config.task, ForecastConfig):
         return []  # a forecasting model is scored by its loss only

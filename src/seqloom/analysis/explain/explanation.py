@@ -132,10 +132,10 @@ class PositionLabels:
 
 @dataclass(frozen=True)
 class HeadSelection:
-    """The attention head to explain, counted from 1.
+    """The attention head to explain.
 
-    layer: layer of the head. Default: the top layer.
-    head:  head in that layer. Default: the first head.
+    layer: number of the layer, from 1. Default: None, the top layer.
+    head:  number of the head in this layer, from 1. Default: None, the first head.
     """
 
     layer: int | None = None

@@ -137,7 +137,7 @@ def _check_same_task(runs: Sequence[Run]) -> None:
     if len(tasks) > 1:
         listed = " and ".join(f"{folder} is for {task}" for task, folder in tasks.items())
         raise ConfigError(
-            f"--against: {listed}. Their scores cannot be compared. Give two runs of the same task."
+            f"--against: the runs have different tasks: {listed}. Give two runs of the same task."
         )
 
 

@@ -214,7 +214,7 @@ def _to_json(result: InspectedText, view: AttentionView) -> dict[str, Any]:
 
 
 def _prediction_to_json(prediction: Prediction, view: AttentionView) -> dict[str, Any]:
-    """Return a JSON object with the prediction, the selected map, and the maps of all heads."""
+    """Return the prediction, the selected attention map, and the maps of all heads, for JSON."""
     selected, full = view.selected_map(prediction), view.full_map(prediction)
     record = prediction.to_json()
     del record["attention"], record["heads"]

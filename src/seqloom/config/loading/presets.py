@@ -80,7 +80,7 @@ def preset_for(pairs: int) -> str:
 class ScaledTables:
     """The tables of a recipe, in which the warm-up suits the number of training steps.
 
-    notes: a message if the warm-up was changed for this; otherwise empty
+    notes: a message that the warm-up was changed; empty if it was not
     """
 
     tables: Tables
@@ -144,8 +144,8 @@ def _unknown_preset(name: object, presets: list[str]) -> str:
 def merge_tables(base: Tables, update: Tables) -> Tables:
     """Return `base` with the values of `update`.
 
-    If a key has tables in both, these tables are merged key by key, unless `update` sets another
-    `kind`. All other values of `update` replace those of `base`.
+    If both have a table under the same key, the two tables are merged in the same way. Otherwise,
+    or if `update` sets a different `kind`, the value of `update` replaces that of `base`.
     """
     result = dict(base)
     for key, value in update.items():

@@ -135,7 +135,7 @@ class _Replacement:
     problems: list[str]
 
     def apply(self, value: Any, remaining: tuple[str, ...], path: KeyPath) -> Any:
-        """Return a copy of `value` with the rename applied.
+        """Return a copy of `value` in which the old key and the old values are replaced.
 
         value:     the part of the recipe at `path`
         remaining: the keys that lead from `path` to the table with the renamed setting

@@ -43,7 +43,7 @@ class ConvolutionEncoderConfig(ImageAugmentationConfig):
 
     @property
     def state_width(self) -> int:
-        """Width of the encoder's output vectors, one for each cell of the image grid."""
+        """Width of the encoder's output vectors. Each cell of the image grid has one vector."""
         return self.width
 
     @model_validator(mode="after")

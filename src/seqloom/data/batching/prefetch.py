@@ -15,8 +15,8 @@ MAX_PREFETCHED = 8
 class PrefetchStream(BatchStream):
     """A stream whose next batches are prepared by a thread.
 
-    `position` is the position in the data of the batch that `next()` returns next. Batches that are
-    prepared but not yet returned do not change `position`.
+    `position` is the position in the data after the last batch that `next()` returned. Batches that
+    are prepared but not yet returned do not change it.
     """
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
@@ -62,8 +62,10 @@ class PrefetchStream(BatchStream):
 
 
 class _PrefetchWorker:
-    """A thread that fills a queue with batches. Each batch is stored together with the position of
-    the stream after this batch."""
+    """A thread that fills a queue with batches.
+
+    Beside each batch, the queue holds the position of the stream after this batch.
+    """
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
         self._queue: queue.Queue[tuple[Batch, StreamPosition] | BaseException] = queue.Queue(

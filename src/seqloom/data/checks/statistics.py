@@ -70,7 +70,7 @@ class TokenStatistics:
         self.unknown += ids.count(UNKNOWN)
 
     def extend(self, other: "TokenStatistics") -> None:
-        """Add the texts that `other` has counted."""
+        """Add the counts of `other` to the counts of this object."""
         self.lengths += other.lengths
         self.tokens += other.tokens
         self.unknown += other.unknown
@@ -110,9 +110,9 @@ class TextHashes:
         self._added += other._added
 
     def finish(self) -> int:
-        """Prepare for membership tests with `in`. Call this method once, after the last text.
+        """Sort the hashes, so that `in` works. Call this method once, after the last text.
 
-        Return the number of duplicates: hashes that were already in the set when they were added.
+        Return the number of texts that repeat an earlier text.
         """
         self._sorted = np.unique(np.frombuffer(self._added, dtype=np.uint64))
         repeated = len(self._added) - len(self._sorted)
@@ -175,7 +175,7 @@ class SplitStatistics:
     def extend(self, other: "SplitStatistics") -> None:
         """Add the statistics of a later part of the training split.
 
-        The counts of skipped lines and the errors are not added.
+        The fields `skipped_lines` and `problems` stay unchanged: the caller handles them.
         """
         self.kept.extend(self.examples + index for index in other.kept)
         self.examples += other.examples
@@ -240,9 +240,11 @@ def _parts_for_processes(
 ) -> list[FileParts]:
     """Return the parts into which a training corpus is cut for several processes.
 
-    The list is empty if a single process reads the corpus. This is the case if the corpus is small,
-    cannot be cut or is not a training corpus, if there is only one worker, or if the tokenizers
-    cannot be sent to other processes.
+    The list is empty if a single process must read the corpus, for one of these reasons:
+
+    - the corpus is small, cannot be cut, or is not a training corpus
+    - there is only one worker
+    - the tokenizers cannot be sent to other processes
 
     config: data settings with a single corpus in `split`
     """
@@ -297,7 +299,8 @@ def _part_statistics(
 ) -> SplitStatistics:
     """Return the statistics of a part of a training corpus.
 
-    All invalid lines are counted as skipped, also if data.invalid_lines is "error".
+    Invalid lines are only counted here. If data.invalid_lines is "error", the caller raises the
+    error.
 
     config: data settings with a single training corpus
     parts:  the part of the corpus to read

@@ -57,8 +57,7 @@ def round_up_length(length: int) -> int:
 class ProgramShape:
     """The sizes and other properties of a `SearchProgram`, a search with fixed tensor shapes.
 
-    Programs are cached under these properties. A batch with fewer sources, shorter sources or fewer
-    steps is padded to the sizes of the program.
+    The object is the key of the program in a cache. A smaller batch is padded to these sizes.
     """
 
     search: Greedy | Beam
@@ -254,8 +253,8 @@ _PROGRAMS = WeakKeyDictionary()
 class CapturedSearch:
     """A greedy or beam search that runs on tensors of fixed shape.
 
-    There is one `SearchProgram` per shape. Programs are cached per decoder. The cache is deleted
-    together with the decoder.
+    For each shape, it creates a `SearchProgram`, which can search batches of this shape. The
+    programs of a decoder are cached until the decoder is deleted.
 
     precision: data type of the decoder's weights and states. Default: None, which means the data
                type of the encoder output.

@@ -77,9 +77,10 @@ class RelatedLanguagesSettings:
 def training_directions(condition: str) -> list[Direction]:
     """Return the translation directions to train on in a condition of the experiment.
 
-    The zero-shot conditions test German to French, which training leaves out. Only other languages,
-    the pivots, connect the two. With two pivots, training uses all directions except those between
-    German and French. With one pivot, it uses only the directions from and to English.
+    The zero-shot conditions test German to French without training on it. Instead, training pairs
+    both languages with other languages, the pivots. With two pivots, training uses all directions
+    except those between German and French. With one pivot, training uses only the directions from
+    and to English.
     """
     if condition in SMALL_PAIR_CONDITIONS:
         return SMALL_PAIR_CONDITIONS[condition]

@@ -1,4 +1,4 @@
-"""Runs the experiments of claims: every condition with every seed.
+"""Runs the experiments that test claims: every condition with every seed.
 
 A job measures one condition with one seed. Measurements are cached, so that a repeated run only
 measures what is missing. Jobs run one after another or in parallel processes. Jobs that measure

@@ -234,8 +234,8 @@ def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None
     kinds = ("a long text", "sentences")
     trained_on, given = kinds if shape is None else reversed(kinds)
     raise DataError(
-        f"the model was trained on {trained_on}, and this data consists of {given}. Evaluate it on "
-        "data of the same kind"
+        f"the model was trained on {trained_on}, and this data consists of {given}. Evaluate the "
+        f"model on {trained_on}"
     )
 
 

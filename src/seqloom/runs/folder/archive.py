@@ -113,7 +113,7 @@ def _files_to_pack(folder: Path) -> Iterator[Path]:
 
 
 def _member(name: str, size: int = 0) -> zipfile.ZipInfo:
-    """Return the zip header of a member. It is the same on every system and at any time."""
+    """Return the zip header of a member, with a fixed date and no data about this system."""
     info = zipfile.ZipInfo(name, DATE)
     info.file_size = size  # decides whether the header needs 64-bit sizes
     info.create_system = 3  # Unix, on every system
@@ -137,7 +137,7 @@ def is_packed_run(path: Path) -> bool:
 def open_run(path: Path) -> Path:
     """Return the run folder at this path. For a packed run, return its extracted copy.
 
-    Other paths are returned unchanged; loading them reports what is wrong with them.
+    Any other path is returned unchanged. The error is raised when the run is loaded from it.
     """
     if path.is_dir() or not is_packed_run(path):
         return path
@@ -155,7 +155,7 @@ def open_run(path: Path) -> Path:
 
 
 def is_extracted(folder: Path) -> bool:
-    """True if a run folder is the extracted copy of a packed run in the cache."""
+    """True if a run folder is in the cache, to which seqloom extracts packed runs."""
     return folder.resolve().is_relative_to((cache_root() / CACHE).resolve())
 
 

@@ -233,7 +233,7 @@ def _training_seconds(events: Sequence[dict[str, Any]]) -> float:
 
 
 def _read_evaluations(folder: Path) -> list[tuple[EvaluationInfo, dict[str, Any]]]:
-    """Return each stored evaluation report as an `EvaluationInfo` and as the whole JSON object."""
+    """Return two forms of each stored evaluation report: its scores, and the whole JSON object."""
     found = []
     for path in sorted((folder / EVALUATION).glob("[!.]*/report.json")):
         try:

@@ -110,10 +110,10 @@ def read_listed_run(folder: Path) -> ListedRun:
 
 
 def _status(events: list[Event]) -> str:
-    """Return why training ended, or "not finished" if the last event is not the end of training.
+    """Return why training ended, or "not finished".
 
-    Events of kind "note" are ignored. If training ended and was resumed, other events follow its
-    end, so the run is not finished.
+    A run is finished if the last event is the end of training. Events of kind "note" are ignored.
+    A run that was resumed after its end is not finished, because other events follow.
     """
     last: Event = next((event for event in reversed(events) if event.get("event") != "note"), {})
     return STATUS.get(str(last.get("reason")), "not finished")

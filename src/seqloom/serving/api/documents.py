@@ -80,7 +80,7 @@ async def post_translate_file(
 ) -> TranslatedFileResponse:
     """Translate a document: plain text, Markdown, HTML or SRT subtitles, in UTF-8.
 
-    The response has the address of the translated file. It can be downloaded once.
+    The response has the address of the translated file, which can be downloaded once.
     """
     content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != MULTIPART:
@@ -104,7 +104,7 @@ async def post_translate_file(
 def public_url(request: Request, path: str) -> str:
     """Return the address under which the client reaches a path of this server.
 
-    A proxy sends the protocol that the client uses in the header `X-Forwarded-Proto`.
+    Behind a proxy, the header `X-Forwarded-Proto` says which protocol the client uses.
     """
     scheme = request.headers.get("x-forwarded-proto", "")
     base = request.base_url.replace(scheme=scheme if scheme == "https" else "http")

@@ -1,8 +1,8 @@
 """Routes that show how an output was computed: attention, search, alternatives, explanations.
 
 Each request is about one text. Each run has one thread that runs its model. This thread processes
-one of these requests at a time, between the batches of other requests. Only requests to continue an
-output can share a batch with other requests.
+the requests of these routes one at a time. The exception is POST /api/continue: its requests can
+share a batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -325,11 +325,11 @@ def _check_tokens(
         is_last = index == len(tokens) - 1
         valid = 0 <= token < vocabulary_size and token not in (PAD, START)
         if not valid or (token == END and not (is_last and allow_end)):
-            rule = "PAD and START, and only the last may be END"
+            rule = "PAD and START; only the last token may be END"
             raise invalid_field(
                 f"{field}[{index}]",
-                f"{token} is not allowed; tokens are vocabulary indices up to "
-                f"{vocabulary_size - 1}, without {rule if allow_end else 'PAD, START and END'}",
+                f"{token} is not allowed; send token ids from 0 to {vocabulary_size - 1}, except "
+                f"{rule if allow_end else 'PAD, START and END'}",
             )
 
 

@@ -13,7 +13,10 @@ from seqloom.training.distributed import World
 
 
 def check_equal_settings(config: RunConfig, world: World) -> None:
-    """Raise a ConfigError that lists all differences if ranks have different recipes or versions."""
+    """Raise a ConfigError if ranks have different recipes or software versions.
+
+    The error lists all differences.
+    """
     facts = flatten_settings(config.model_dump()) | {
         "device": world.device.type,
         "seqloom": __version__,
@@ -24,9 +27,9 @@ def check_equal_settings(config: RunConfig, world: World) -> None:
 
 
 def check_equal_facts(facts: Mapping[str, object], world: World) -> None:
-    """Raise a ConfigError that lists all differences if ranks pass different values.
+    """Raise a ConfigError if ranks pass different values. The error lists all differences.
 
-    facts: values by name
+    facts: values that must be equal on all ranks, by name
     """
     first, *others = world.gather(dict(facts))
     differences = [
