@@ -4,7 +4,7 @@ explain/            every value of one decoder step, with its formula
 gradients           gradient norms at the inputs of every step, for one or many sentences
 gradient_flow       the gradient vectors at the inputs of every step, for any model and batch
 loss_gradient_norms gradient norms at hidden states, inside attention and at the weights
-loss_gradients      the gradient vectors at these places, for any model and batch
+loss_gradients      gradient vectors at hidden states, inside attention and at the weights
 forward_record      the forward pass that records hidden states and attention for loss_gradients
 forward_trace       hidden states, attention weights and probabilities of a recurrent model
 lookup              exact, nearest and soft lookup in a table of keys and values

@@ -6,8 +6,8 @@
 
 A small decoder reads the probability of each next word from a table. The lecture gives the three
 outputs and their log-probabilities, which include END. The numbers in the table are chosen such
-that the words of each output, with END, add up to its log-probability. The searches are the same as
-for trained models.
+that the log-probabilities of the words of an output and of END add up to the number of the lecture.
+The searches are the same as for trained models.
 """
 
 from collections.abc import Mapping, Sequence

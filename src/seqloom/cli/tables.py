@@ -34,7 +34,7 @@ MAX_PERPLEXITY = 1_000_000
 
 
 def stdout_console() -> Console:
-    """Return a rich console on stdout, which does not interpret markup in texts.
+    """Return a rich console that prints to stdout and does not interpret markup in texts.
 
     Colour is off if stdout is not a terminal or if the variable NO_COLOR is set.
     """

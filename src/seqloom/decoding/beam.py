@@ -70,7 +70,7 @@ class Beam:
 
     @property
     def tokens_per_hypothesis(self) -> int:
-        """Number of best next tokens with which each step extends a hypothesis."""
+        """How many of the most probable next tokens a step tries for each hypothesis."""
         return self.width + self.extra_candidate
 
     @property
@@ -186,8 +186,7 @@ class Beam:
         """Return the scores of the finished hypotheses after this step, and a mask (B,) that is
         True for each source for which the search stops.
 
-        Both are None if the search stops after a number of finished hypotheses, whatever their
-        scores.
+        Both are None if the stopping rule only counts finished hypotheses and ignores scores.
         """
         rule, finished = self.score_rule, active.finished
         if rule is None or finished is None:

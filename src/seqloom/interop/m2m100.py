@@ -118,7 +118,7 @@ def _check_start(settings: ModelSettings) -> None:
     if start != end or end != SPECIAL.index("</s>"):
         raise ConfigError(
             f"{settings.path}: seqloom cannot import this model: decoder_start_token_id and "
-            f"eos_token_id must be 2, not {start} and {end}"
+            f"eos_token_id must both be 2, but are {start} and {end}"
         )
 
 

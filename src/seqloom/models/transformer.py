@@ -89,9 +89,7 @@ class TransformerSource:
 
 @dataclass(frozen=True)
 class TransformerCache:
-    """The part of a decoder state with one row per hypothesis (`State.moving`).
-
-    It holds the keys and values of all previous target positions.
+    """The keys and values of all previous target positions, for each hypothesis (`State.moving`).
 
     layers: cache of each layer
     slots:  for static caches (tensors at fixed addresses), the table that says where each position

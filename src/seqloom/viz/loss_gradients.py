@@ -150,7 +150,7 @@ class _LogScale:
 
 
 def _weights(trace: LossGradientTrace, ascii_only: bool) -> Text:
-    """Draw the gradient norm of each group of parameters, and below it those of its parameters."""
+    """Draw the gradient norm of each group of parameters, then that of each parameter in the group."""
     groups = trace.group_norms()
     norms = [*groups.values(), *(parameter.norm for parameter in trace.weights)]
     scale = _LogScale.of(norms, ascii_only)

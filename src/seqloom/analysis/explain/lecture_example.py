@@ -219,7 +219,7 @@ def _linear(rows: Rows) -> Linear:
 
 
 def explain_lecture(score: LectureScore = "dot", selection: Selection = "argmax") -> Explanation:
-    """Explain a worked example of self-attention with the numbers of a lecture.
+    """Explain a worked example of self-attention. The numbers are those of a lecture.
 
     The second of three states attends to all three states.
     """

@@ -79,10 +79,10 @@ def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tupl
 def _check_matches(
     source: tuple[FileNames, list[Path]], other: tuple[FileNames, list[Path]], setting: str
 ) -> None:
-    """Raise a DataError if * stands for different texts in the names of files that belong together.
+    """Raise a DataError if two files would form a pair although their names differ.
 
     For example, if *.de matches a.de and b.de, but *.en matches a.en and c.en, then b.de and c.en
-    would form a pair. Patterns with other special characters than one * are not checked.
+    would form a pair. Only patterns whose single special character is one * are checked.
     """
     for path, partner in zip(source[1], other[1], strict=True):
         texts = [_matched_text(source[0], path), _matched_text(other[0], partner)]

@@ -217,7 +217,7 @@ def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Pa
 
 
 def _write_model(model: Model, folder: Path, precision: Precision) -> None:
-    """Convert a model to CTranslate2. Write it and its agreement with torch to a folder.
+    """Convert a model to CTranslate2, compare its outputs with torch, and write both to a folder.
 
     The model is first converted to float32, and its outputs are compared with those of torch.
     Raises a ConfigError if they differ. For another precision, the model is then converted and

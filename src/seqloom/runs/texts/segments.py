@@ -170,7 +170,7 @@ class PreparedTexts:
     def best_outputs(self, outputs: Sequence[SegmentOutputs]) -> list[SegmentedText]:
         """Return the best output of each text, divided into the same segments as its source.
 
-        If the outputs are in a pivot language, these texts are the sources of the next translation.
+        If the outputs are in a pivot language, they are the sources of the next translation.
 
         outputs: the result of `segment_outputs`
         """

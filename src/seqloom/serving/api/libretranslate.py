@@ -238,7 +238,7 @@ async def post_suggestion(http_request: Request, service: ServiceDependency) -> 
 
 @router.get("/spec")
 async def get_spec(http_request: Request) -> dict[str, Any]:
-    """Return the OpenAPI description of all routes, like /openapi.json."""
+    """Return the OpenAPI description of all routes, the same as /openapi.json."""
     description: dict[str, Any] = http_request.app.openapi()
     return description
 
