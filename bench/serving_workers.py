@@ -1,4 +1,4 @@
-"""Throughput of `seqloom serve --workers`: python -m bench.serving_workers RUN
+"""Throughput of `seqloom serve --workers`: python -m bench.serving_workers RUN …
 
 A server with one worker and a server with several workers are measured in turn. They alternate, so
 that other load on the machine affects both. The CPU time per request does not depend on
@@ -7,7 +7,9 @@ other load: it gives the largest speed-up that the cores of the machine allow.
 
 import argparse
 import json
+import shlex
 import statistics
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,10 @@ RESULTS = Path(__file__).parents[1] / "docs" / "results" / "serving-workers.json
 def measure(folder: Path, workers: int, clients: int, rounds: int, count: int) -> dict[str, Any]:
     import seqloom
     from seqloom.data.readers.splits import read_split
+    from seqloom.runs.options import TEXT_ONLY
 
-    config = seqloom.load(folder).config
-    texts = list(dict.fromkeys(example.source for example in read_split(config.data, "test")))
+    run = seqloom.load(folder)
+    texts = list(dict.fromkeys(example.source for example in read_split(run.config.data, "test")))
     rates: dict[str, list[float]] = {"1": [], str(workers): []}
     with (
         server_process(folder) as one_server,
@@ -49,6 +52,7 @@ def measure(folder: Path, workers: int, clients: int, rounds: int, count: int) -
     ratios = [many / one for one, many in zip(one_rates, many_rates, strict=True)]
     return {
         "run": folder.name,
+        "engine": run.engines.choose(run.engine, run.config.decoding, TEXT_ONLY).name,
         "workers": workers,
         "clients": clients,
         "requests": requests,
@@ -58,10 +62,6 @@ def measure(folder: Path, workers: int, clients: int, rounds: int, count: int) -
         "server_cpu_ms_a_request": {name: 1000 * used / requests for name, used in seconds.items()},
         "client_cpu_ms_a_request": 1000 * client_seconds / requests,
         "equal_answers": True,
-        "about": {
-            **describe_environment(0),
-            "command": f"python -m bench.serving_workers {folder}",
-        },
     }
 
 
@@ -69,37 +69,53 @@ def format_report(results: dict[str, Any]) -> str:
     """The results as Markdown."""
     about = results["about"]
     rows = "\n".join(
-        f"| {workers} | {statistics.median(rates):.1f} | "
-        f"{results['server_cpu_ms_a_request'][workers]:.1f} |"
-        for workers, rates in results["requests_a_second"].items()
+        f"| {each['run']}, {each['engine']} | {workers} | {statistics.median(rates):.1f} | "
+        f"{each['server_cpu_ms_a_request'][workers]:.1f} | {speed_up_of(each, workers)} |"
+        for each in results["runs"]
+        for workers, rates in each["requests_a_second"].items()
     )
+    first = results["runs"][0]
     return f"""# Speed of several server processes
 
 Written by `{about["command"]}` ({about["date"]}): {about["machine"]}, torch {about["torch"]}. Servers and
-clients share the machine. Run: {results["run"]}. {results["clients"]} clients, {results["requests"]} requests of one
-sentence, medians of {len(results["times_faster"])} alternating rounds.
+clients share the machine. {first["clients"]} clients, {first["requests"]} requests of one sentence, medians of
+{len(first["times_faster"])} alternating rounds.
 
-| workers | requests per second | CPU milliseconds per request |
-|---:|---:|---:|
+| run and engine | workers | requests per second | CPU milliseconds per request | speed-up (rounds) |
+|---|---:|---:|---:|---:|
 {rows}
 
-**Speed-up: {results["times_faster_median"]:.2f}** (rounds: {", ".join(f"{each:.2f}" for each in results["times_faster"])}).
-Both servers returned the same translations. The clients need {results["client_cpu_ms_a_request"]:.1f} ms of CPU per request.
+All servers returned the same translations of a run. The clients need {first["client_cpu_ms_a_request"]:.1f} ms of CPU per request.
+
+A second worker cannot double the speed on two cores: one worker already uses part of the second core for its event loop, the
+clients need time too, and two workers have smaller batches, which need more time per sentence.
 """
+
+
+def speed_up_of(result: dict[str, Any], workers: str) -> str:
+    if workers == "1":
+        return ""
+    rounds = result["times_faster"]
+    return f"**{result['times_faster_median']:.2f}** ({min(rounds):.2f}–{max(rounds):.2f})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--requests", type=int, default=230, help="requests per round")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    results = measure(
-        arguments.run, arguments.workers, arguments.clients, arguments.rounds, arguments.requests
-    )
+    settings = (arguments.workers, arguments.clients, arguments.rounds, arguments.requests)
+    results = {
+        "runs": [measure(run, *settings) for run in arguments.runs],
+        "about": {
+            **describe_environment(0),
+            "command": shlex.join(["python", "-m", "bench.serving_workers", *sys.argv[1:]]),
+        },
+    }
     arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     arguments.out.with_suffix(".md").write_text(format_report(results), encoding="utf-8")
     print(format_report(results))
