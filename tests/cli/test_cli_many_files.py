@@ -198,7 +198,7 @@ def test_blocks_that_an_interrupted_overwrite_leaves_are_not_used_by_another_com
         raise OSError(28, "interrupted", str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(output_folder.shutil, "rmtree", fail)
+        patch.setattr(f"{output_folder.__name__}.shutil.rmtree", fail)
         assert translate(reverse, inputs, output, "--beam", 2, "--overwrite").exit_code == 74
     result = translate(reverse, inputs, output, "--beam", 2)
     assert result.exit_code == 78

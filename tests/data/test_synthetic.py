@@ -81,5 +81,5 @@ def test_splits_share_no_source_whatever_their_seeds(config: SyntheticConfig) ->
 
 def test_split_without_any_source_is_an_error_not_an_endless_loop() -> None:
     config = SyntheticConfig(task="copy", examples=5, max_length=1, symbols=2)
-    with pytest.raises(DataError, match=r"not in the \w+ split; there are too few"):
+    with pytest.raises(DataError, match=r"cannot be used in the \w+ split; there are too few"):
         _ = [list(read_synthetic(config, split)) for split in SPLITS]

@@ -85,7 +85,7 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     "a setting is missing": (
         change_settings(d_model=None),
         DataError,
-        "'d_model' must be a number",
+        "'d_model' must be a whole number",
     ),
     "a setting that does not fit": (
         change_settings(encoder_layers=5),
@@ -161,7 +161,7 @@ def test_t5_models_are_refused_with_the_reason_and_the_next_step(name: str, tmp_
     import transformers
 
     getattr(transformers, name)().save_pretrained(tmp_path / "model")
-    with pytest.raises(ConfigError, match=r"relative positions.*Fine-tune the model with trans"):
+    with pytest.raises(ConfigError, match=r"relative positions.*Use the model with transformers"):
         import_model(tmp_path / "model", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

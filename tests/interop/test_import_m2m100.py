@@ -217,7 +217,7 @@ def add_tokens(folder: Path) -> None:
     [
         (remove_languages, DataError, "the tokenizer has no languages"),
         (remove_model, NotFoundError, r"Missing: sentencepiece\.bpe\.model"),
-        (change_start, ConfigError, "decoder_start_token_id and eos_token_id must be 2"),
+        (change_start, ConfigError, "decoder_start_token_id and eos_token_id must both be 2"),
         (add_tokens, DataError, "has 1,000 pieces, but the embedding matrix has"),
     ],
 )

@@ -54,10 +54,11 @@ def test_metrics_count_requests_by_route_and_status(server: ServerProcess) -> No
     server.get("/nowhere/at/all")
     not_found = 'seqloom_requests_total{route="other",status="404"}'
     wait_until(lambda: not_found in read_metrics(server))  # counted after the response is sent
+    # A batch is counted when it is finished, which can be after its first response.
+    wait_until(lambda: read_metrics(server)['seqloom_batch_size_count{run="snail"}'] >= 1)
     metrics = read_metrics(server)
     assert metrics['seqloom_requests_total{route="/api/translate",status="200"}'] >= 1
     assert metrics[not_found] >= 1
-    assert metrics['seqloom_batch_size_count{run="snail"}'] >= 1
 
 
 def send_request(port: int) -> int:

@@ -173,17 +173,18 @@ def test_early_predictions_equal_the_returned_ones(
 ) -> None:
     predictor = Predictor(run.model, run.task, torch.device("cpu"))
     inputs = [run.task.prepare(text) for text in TEXTS]
+    settings = (BeamConfig(width=3), replace(WITH_ATTENTION, n_best=2), range(len(TEXTS)))
+    expected = predictor.predict_inputs(inputs, *settings)
     limit_capacity(capacity, monkeypatch)
     early: dict[int, list[Prediction]] = {}
-    predictions = predictor.predict_inputs(
-        inputs,
-        BeamConfig(width=3),
-        replace(WITH_ATTENTION, n_best=2),
-        range(len(TEXTS)),
-        callback=TokenCollector(),
-        on_prediction=early.__setitem__,
+    predictor.predict_inputs(
+        inputs, *settings, callback=TokenCollector(), on_prediction=early.__setitem__
     )
-    assert early == dict(enumerate(predictions))
+    assert sorted(early) == list(range(len(TEXTS)))
+    for index, predictions in enumerate(expected):
+        for prediction, other in zip(early[index], predictions, strict=True):
+            assert (prediction.text, prediction.tokens) == (other.text, other.tokens)
+            assert prediction.score == pytest.approx(other.score, abs=1e-5)
 
 
 @pytest.mark.slow

@@ -252,6 +252,41 @@ def test_an_early_result_does_not_wait_for_the_rest_of_the_batch() -> None:
     assert run_async(submit_all()) == [["first"], ["second"]]
 
 
+@dataclass(eq=False)
+class FailingJobType:
+    """Fails after it has reported the result of the first of several jobs."""
+
+    batches: list[list[Any]] = field(default_factory=list)
+
+    def token_budget(self) -> int:
+        return 100
+
+    def process(self, jobs: Sequence[Job]) -> list[Any]:
+        self.batches.append([job.payload for job in jobs])
+        if len(jobs) > 1:
+            jobs[0].set_result("early")
+            raise ValueError("bad batch")
+        return [job.payload for job in jobs]
+
+    def count_output_tokens(self, results: Sequence[Any]) -> int:
+        return len(results)
+
+
+def test_jobs_with_an_early_result_are_not_repeated_after_an_error() -> None:
+    job_type = FailingJobType()
+    output_tokens: list[int] = []
+
+    async def submit_all() -> list[Any]:
+        batcher = Batcher("test", lambda report: output_tokens.append(report.output_tokens))
+        results = await batcher.submit(job_type, ["first", "second", "third"], [1, 1, 1])
+        batcher.close()
+        return results
+
+    assert run_async(submit_all()) == ["early", "second", "third"]
+    assert job_type.batches == [["first", "second", "third"], ["second"], ["third"]]
+    assert output_tokens == [3]
+
+
 def test_two_calls_of_the_same_function_both_get_a_result() -> None:
     job_type = RecordingJobType()
 

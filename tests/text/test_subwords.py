@@ -90,7 +90,7 @@ def test_an_error_while_lines_are_read_keeps_its_type() -> None:
 def test_a_vocabulary_that_is_too_small_for_the_characters_is_rejected(
     algorithm: Algorithm,
 ) -> None:
-    with pytest.raises(ConfigError, match=r"of 6 subwords is too small: .* need \d+ pieces"):
+    with pytest.raises(ConfigError, match=r"of 6 subwords is too small: .* need \d+ subwords"):
         SubwordTokenizer.train(LINES, PLAIN, 6, algorithm)
 
 
@@ -102,7 +102,7 @@ def test_half_of_a_surrogate_pair_is_rejected() -> None:
 @both_algorithms
 def test_a_vocabulary_without_room_for_the_bytes_is_rejected(algorithm: Algorithm) -> None:
     message = (
-        r"of 262 subwords is too small: the 256 bytes of text\.byte_fallback, .* need \d+ pieces; "
+        r"of 262 subwords is too small: the 256 bytes of text\.byte_fallback, .* need \d+ subwords; "
         r"set text\.tokenizer\.size .* well above that, or set text\.byte_fallback = false"
     )
     with pytest.raises(ConfigError, match=message):

@@ -28,7 +28,8 @@ class TokenTree:
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
         self._keep = keep_attention
         self._source_mask = source_mask  # (B, S)
-        self._attention: list[Tensor] = []  # (R, ..., S) for each step; may be joined
+        self._attention: list[Tensor] = []  # one (R, ..., S) per step
+        self._offsets: list[int] = []  # for each step, the number of rows in all steps before it
         self._step_offset = 0  # number of rows in all steps before the current one
         self._next_offset = 0
         self._size = 0
@@ -47,6 +48,7 @@ class TokenTree:
         self._step_offset, self._next_offset = self._next_offset, self._next_offset + rows
         if self._keep is not None and attention is not None:
             self._attention.append(self._keep(attention))
+            self._offsets.append(self._step_offset)
 
     def add(
         self, tokens: Tensor, log_probabilities: Tensor, parents: Tensor, rows: Tensor
@@ -94,13 +96,21 @@ class TokenTree:
         """
         if not self._attention:
             return None
-        if len(self._attention) > 1:
-            self._attention = [torch.cat(self._attention)]
-        [attention] = self._attention
         node_rows = self._columns[3]
-        rows = torch.tensor([node_rows[node] for node in path], device=attention.device)
+        rows = [node_rows[node] for node in path]
         length = self._source_lengths[source]
-        return attention.index_select(0, rows)[..., :length].cpu()
+        if self._source_mask.is_cuda:
+            # One copy per hypothesis is faster than one per token.
+            indices = torch.tensor(rows, device=self._all_attention.device)
+            return self._all_attention.index_select(0, indices)[..., :length].cpu()
+        # Token t of a hypothesis was generated in step t.
+        weights = zip(self._attention, self._offsets, rows, strict=False)
+        return torch.stack([step[row - offset, ..., :length] for step, offset, row in weights])
+
+    @cached_property
+    def _all_attention(self) -> Tensor:
+        """The weights of all steps. Only read when the search is finished."""
+        return torch.cat(self._attention)
 
     @cached_property
     def _source_lengths(self) -> list[int]:

@@ -61,7 +61,8 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
                 f"{path / CONFIG}: seqloom cannot import T5, mT5 and ByT5 models (model_type "
                 f"{model_type!r}): they have relative positions, RMS normalisation and layers without "
                 "biases, which seqloom does not have. Use the model with transformers, or let it "
-                f"translate texts and train a seqloom model on these translations. Supported: {SUPPORTED}."
+                "translate texts and train a seqloom model on these translations. "
+                f"Supported: {SUPPORTED}."
             )
         case _:
             raise ConfigError(

@@ -132,8 +132,8 @@ async def _read_form(service: Service, form: FormData) -> UploadedDocument:
     document = read_document(await file.read(), name, document_format(name))
     source = _text_field(form, "source") or AUTO
     if source == AUTO:
-        sample = " ".join(document.sources)[: service.limits.characters]
-        if not sample.strip():
+        sample = " ".join(document.sources).strip()[: service.limits.characters]
+        if not sample:
             raise bad_request(
                 "file: contains no text, so its language cannot be detected; set source"
             )

@@ -43,8 +43,8 @@ def check_access(scope: Scope, options: HttpOptions) -> None:
         raise ApiError(
             403,
             "wrong-origin",
-            f"the server does not accept requests from pages of {headers.get('origin', 'other sites')}; "
-            "start it with --allow-origin and the origin of the page",
+            f"the server does not accept requests from pages of {headers.get('origin') or 'other sites'}"
+            "; start it with --allow-origin and the origin of the page",
         )
 
 

@@ -78,6 +78,7 @@ class Job:
     future:   receives the result; cancelling it cancels the job
     on_token: called with each token as it is generated. None: tokens are not streamed.
     arrival:  time of `time.perf_counter` at which the job was created
+    early:    the result, if it was known before the batch was finished. None: not known yet
     """
 
     job_type: JobType
@@ -86,6 +87,7 @@ class Job:
     future: asyncio.Future[Any]
     on_token: OnToken | None = None
     arrival: float = field(default_factory=time.perf_counter)
+    early: Any = None
 
     @property
     def cancelled(self) -> bool:
@@ -98,8 +100,9 @@ class Job:
     def set_result(self, result: Any) -> None:
         """Pass the result to the request, before the batch of the job is finished.
 
-        Any thread may call this method.
+        The thread that processes the batch calls this method.
         """
+        self.early = result
         _set_results([self], [result])
 
 
@@ -249,8 +252,12 @@ class Batcher:
         try:
             results = job_type.process(batch)
         except Exception as error:
+            unanswered = [job for job in batch if job.early is None]
             if len(batch) > 1:  # process the jobs one by one, so that only faulty jobs fail
-                return sum(self._process([job]) for job in batch)
+                answered = [job.early for job in batch if job.early is not None]
+                return job_type.count_output_tokens(answered) + sum(
+                    self._process([job]) for job in unanswered
+                )
             _set_results(batch, [error])
             return 0
         _set_results(batch, results)
