@@ -245,7 +245,7 @@ def test_an_early_result_does_not_wait_for_the_rest_of_the_batch() -> None:
             for name in ("first", "second")
         )
         job_type.released.set()
-        results = await asyncio.gather(first, second)
+        results = list(await asyncio.gather(first, second))
         batcher.close()
         return results
 
