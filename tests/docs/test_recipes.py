@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,26 @@ def test_the_scores_in_the_readme_are_the_measured_ones() -> None:
         cells = [cell.strip(" %") for cell in row[1].split("|")]
         for cell, kind in zip(cells, ("plain", "attention", "transformer"), strict=True):
             path = RESULTS / f"{family}-{kind}.json"
+            name = "exact match" if family == "case" else "BLEU"
             if cell == "–":
                 assert not path.exists()
-                continue
-            report = json.loads(path.read_text(encoding="utf-8"))["report"]
-            values = {score["name"]: score["value"] for score in report["scores"]}
-            measured = values["exact match" if family == "case" else "BLEU"]
-            assert cell == f"{measured:.1f}"
+            elif "±" in cell:
+                assert cell == mean_and_deviation(f"{family}-{kind}", name)
+            else:
+                assert cell == f"{measured_score(path, name):.1f}"
+    fast = mean_and_deviation("multi30k-de-en-fast", "BLEU")
+    assert f"`multi30k-de-en-fast` reaches {fast} BLEU" in readme
+
+
+def measured_score(path: Path, name: str) -> float:
+    report = json.loads(path.read_text(encoding="utf-8"))["report"]
+    [value] = [score["value"] for score in report["scores"] if score["name"] == name]
+    return float(value)
+
+
+def mean_and_deviation(recipe: str, name: str) -> str:
+    """Mean ± standard deviation of the results of `bench.seeds`."""
+    paths = sorted((RESULTS.parent / "seeds").glob(f"{recipe}.unchanged.seed*.json"))
+    assert len(paths) >= 3
+    values = [measured_score(path, name) for path in paths]
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
