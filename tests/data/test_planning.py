@@ -33,6 +33,16 @@ def test_every_example_is_planned_once_within_the_budget(
         assert len(batch) * longest <= budget
 
 
+@given(length=st.integers(0, 30), budget=st.integers(31, 400))
+def test_batches_of_equal_lengths_are_as_full_as_the_budget_allows(
+    length: int, budget: int
+) -> None:
+    per_batch = budget // (length + 1)
+    same = np.full(3 * per_batch, length)
+    batches = plan_batches(same, same, budget, 0, 0)
+    assert [len(batch) for batch in batches] == [per_batch] * 3
+
+
 @given(pairs=lengths, seed=st.integers(0, 9))
 def test_plan_depends_on_its_arguments_alone(pairs: list[tuple[int, int]], seed: int) -> None:
     source, target = (np.array(side) for side in zip(*pairs, strict=True))
