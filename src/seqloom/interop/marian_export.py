@@ -206,7 +206,8 @@ def verify_marian(run: Run, folder: Path, texts: Sequence[str]) -> str:
     wrong = [text for text, a, b in zip(texts, expected_texts, found, strict=True) if a != b]
     if wrong:
         raise _difference(
-            f"the two models have different greedy outputs for {len(wrong)} texts, such as {wrong[0]!r}"
+            f"the two models have different greedy outputs for {len(wrong)} texts, "
+            f"such as {wrong[0]!r}"
         )
     same = _compare_beams(run, model, tokenizer, texts)
     return (

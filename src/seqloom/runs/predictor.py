@@ -286,7 +286,7 @@ class Predictor:
         """Return hypotheses that contain the required phrases of their input.
 
         If a hypothesis lacks a required phrase or contains it too often, torch searches again for
-        this input. If no search succeeds, the best attempt is returned.
+        this input. If no search succeeds, the hypotheses of the last search are returned.
 
         searched: the hypotheses of each input, from a search without required phrases
         """

@@ -72,7 +72,7 @@ class StepTrace:
         return formulas.indexed(letter, self.step)
 
     def previous(self, letter: str) -> str:
-        """Return the symbol of a value at the previous step, for example h₂ if the current step is 3."""
+        """Return the symbol of a value at the previous step, for example h₂ in step 3."""
         return formulas.indexed(letter, self.step - 1)
 
 

@@ -13,8 +13,8 @@ is computed as one product over all steps.
 If several positions have the same input vector, for example that of a frequent token, the product
 with W is computed only once for all of them, in the forward and in the backward pass.
 
-On ARM this GRU is also faster than torch's without gradients, because it transposes the weights once
-per sequence instead of once per step.
+On ARM this GRU is also faster than the GRU of torch without gradients, because it transposes the
+weights once per sequence instead of once per step.
 """
 
 from dataclasses import dataclass
