@@ -3,6 +3,8 @@
 import selectors
 import socket
 import time
+from collections import deque
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +20,6 @@ LIMITS = {
 LONG_REQUEST = {"run": "snail", "texts": ["abcd " * 900] * 20}
 """A request that takes longer than the deadline."""
 SHORT_REQUEST = {"run": "snail", "texts": ["abcd"]}
-JSON_HEADERS = {"Content-Type": "application/json"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def limit_options(**limits: float) -> list[str]:
@@ -71,11 +65,11 @@ class LoadConnection:
     """A connection that sends one request after another."""
 
     socket: socket.socket
-    sent_at: float = 0.0
+    due_at: float = 0.0
     received: bytes = b""
 
-    def send(self, request: bytes) -> None:
-        self.received, self.sent_at = b"", time.monotonic()
+    def send(self, request: bytes, due_at: float) -> None:
+        self.received, self.due_at = b"", due_at
         self.socket.sendall(request)
 
     def receive(self) -> int | None:
@@ -99,33 +93,40 @@ def _number_header(headers: bytes, name: bytes) -> int:
 
 
 def generate_load(
-    port: int, request: bytes, clients: int, seconds: float
+    port: int, request: bytes, clients: int, seconds: float, interval: float = 0.0
 ) -> list[tuple[int, float]]:
     """Send one request repeatedly over many connections. Returns (status, seconds) of each.
 
     All connections are in one thread, because clients and server share the machine. Every request
     is waited for, also those whose response arrives after the end.
+
+    interval: seconds between two requests, which do not wait for earlier responses while a connection
+        is free; the time of a request begins when it is due. Default 0: each connection sends its next
+        request when it has received a response.
     """
     results: list[tuple[int, float]] = []
-    with selectors.DefaultSelector() as selector:
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        idle: deque[LoadConnection] = deque()
         for _ in range(clients):
             opened = socket.create_connection(("127.0.0.1", port), timeout=30)
-            selector.register(opened, selectors.EVENT_READ, LoadConnection(opened))
-        end = time.monotonic() + seconds
-        for key in list(selector.get_map().values()):
-            key.data.send(request)
-        while selector.get_map():
-            ready = selector.select(30)
-            assert ready, "no response for 30 s"
+            idle.append(LoadConnection(stack.enter_context(opened)))
+            selector.register(opened, selectors.EVENT_READ, idle[-1])
+        now = due = start = time.monotonic()
+        sent = 0
+        while now < start + seconds or len(idle) < clients:
+            while idle and due <= now < start + seconds:
+                idle.popleft().send(request, due if interval else now)
+                sent += 1
+                due = start + sent * interval
+            wait = max(0.0, min(due, start + seconds) - now) if idle else 30
+            ready = selector.select(wait)
+            assert ready or idle, "no response for 30 s"
+            now = time.monotonic()
             for key, _ in ready:
-                status = key.data.receive()
-                if status is None:
-                    continue
-                now = time.monotonic()
-                results.append((status, now - key.data.sent_at))
-                if now < end:
-                    key.data.send(request)
-                else:
-                    selector.unregister(key.fileobj)
-                    key.data.socket.close()
+                connection: LoadConnection = key.data
+                status = connection.receive()
+                if status is not None:
+                    results.append((status, now - connection.due_at))
+                    idle.append(connection)
     return results

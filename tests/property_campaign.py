@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import settings
 
-FACTOR = 15
+FACTOR = 16
 """Multiplies the number of cases of every property test."""
 SETTINGS = "_hypothesis_internal_use_settings"
 """The attribute in which hypothesis stores the settings of a test. No public function changes them."""

@@ -1,6 +1,5 @@
 """Functions on several ranks, each in a forked process."""
 
-import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from forking import ChildProcess
+from free_ports import free_port
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.training.loop import train
 
@@ -41,10 +41,3 @@ def train_on_ranks(ranks: int, config: RunConfig, folder: Path, resume: bool = F
         train(config, folder, resume=resume)
         return
     assert run_on_ranks(ranks, lambda _: train(config, folder, resume=resume)) == [0] * ranks
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

@@ -12,11 +12,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from free_ports import free_port
 from load_testing import (
     LIMITS,
     LONG_REQUEST,
     SHORT_REQUEST,
-    free_port,
     in_flight,
     is_idle,
     limit_options,

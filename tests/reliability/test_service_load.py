@@ -7,19 +7,15 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from http.client import HTTPConnection
 
 import pytest
 from PIL import Image
 
+from free_ports import free_port
 from load_testing import (
-    JSON_HEADERS,
     LIMITS,
     LONG_REQUEST,
     SHORT_REQUEST,
-    free_port,
     generate_load,
     is_idle,
     limit_options,
@@ -29,7 +25,7 @@ from load_testing import (
 )
 from server_process import ServerProcess, encode_post, start_server, wait_until
 from small_runs import train_captioner, train_reverser, train_slow_run
-from trials import count_trials, save_results
+from trials import IS_CAMPAIGN, count_trials, save_results
 
 pytestmark = pytest.mark.slow
 BODY = json.dumps({"run": "reverser", "texts": ["abcd"]})
@@ -61,61 +57,30 @@ def test_metrics_count_requests_by_route_and_status(server: ServerProcess) -> No
     assert metrics[not_found] >= 1
 
 
-def send_request(port: int) -> int:
-    """Send one request over a new connection. Returns its status."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-        connection.request("POST", "/api/translate", BODY, JSON_HEADERS)
-        response = connection.getresponse()
-        response.read()
-        assert response.status != 503 or int(response.headers["retry-after"]) >= 1
-        return response.status
-
-
 def count_ok(results: list[tuple[int, float]]) -> int:
     return sum(status == 200 for status, _ in results)
-
-
-def peak_rate(port: int, clients: int = 4, seconds: float = 2.0) -> float:
-    """Successful requests per second of a few clients that send without pause."""
-    end = time.monotonic() + seconds
-
-    def send_all(_: int) -> int:
-        successes = 0
-        while time.monotonic() < end:
-            successes += send_request(port) == 200
-        return successes
-
-    with ThreadPoolExecutor(clients) as pool:
-        return sum(pool.map(send_all, range(clients))) / seconds
 
 
 def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
     """Requests arrive at 70 % of the peak rate, independently of earlier responses."""
     seconds = count_trials(3, 300)
-    peak = peak_rate(server.port)
-    interval = 1 / (0.7 * peak)
-    start = time.monotonic()
-
-    def send(number: int) -> tuple[int, float]:
-        due = start + number * interval
-        time.sleep(max(0.0, due - time.monotonic()))
-        status = send_request(server.port)
-        return status, time.monotonic() - due
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        results = list(pool.map(send, range(int(seconds / interval))))
+    peak = count_ok(generate_load(server.port, REQUEST, CLIENTS, 2)) / 2
+    results = generate_load(server.port, REQUEST, CLIENTS, seconds, interval=1 / (0.7 * peak))
     statuses = Counter(status for status, _ in results)
     times = [latency for _, latency in results]
+    p50, p99 = percentile(times, 0.5), percentile(times, 0.99)
     save_results(
         "steady",
         seconds=seconds,
         requests=len(results),
         a_second=round(0.7 * peak, 1),
         statuses=dict(statuses),
-        p50_ms=round(1000 * percentile(times, 0.5), 1),
-        p99_ms=round(1000 * percentile(times, 0.99), 1),
+        p50_ms=round(1000 * p50, 1),
+        p99_ms=round(1000 * p99, 1),
     )
     assert set(statuses) == {200}, statuses
+    # In `make test` other tests run at the same time, so times say little.
+    assert not IS_CAMPAIGN or p99 <= 4 * p50
 
 
 def test_overload_gets_503_and_does_not_lower_the_throughput(server: ServerProcess) -> None:

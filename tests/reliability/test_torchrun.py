@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ranks import free_port, train_on_ranks
+from free_ports import free_port
+from ranks import train_on_ranks
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from tiny_runs import read_events, temporary_files, tiny_config

@@ -11,7 +11,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 from playwright.sync_api import Browser, expect
 
-from load_testing import free_port
+from free_ports import free_port
 from server_process import start_server, wait_until
 
 pytestmark = [

@@ -10,7 +10,7 @@ import pytest
 
 import seqloom
 from cli_runner import run_cli
-from load_testing import free_port
+from free_ports import free_port
 from server_process import ServerProcess, run_serve_command, start_server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -18,18 +18,10 @@ pytestmark = pytest.mark.slow
 TEXTS = ["abcd", "dcba", "ab", "c"]
 
 
-def free_ports() -> int:
-    """Return a port that is free together with the next one."""
-    while True:
-        port = free_port()
-        if port < 65_000:
-            return port
-
-
 @pytest.fixture(scope="module")
 def workers(runs: dict[str, Path]) -> Iterator[tuple[ServerProcess, int]]:
     """A server with two workers, and its metrics port."""
-    port = free_ports()
+    port = free_port(count=2)
     server = start_server([runs["reverser"]], "--workers", "2", "--metrics-port", str(port))
     yield server, port
     assert server.stop() == 0

@@ -175,8 +175,8 @@ def test_requests_with_huge_headers_are_rejected(server: ServerProcess, head: st
             )
             response = connection.recv(4096)
         except (ConnectionResetError, BrokenPipeError):
-            response = b""
-    assert not response or re.match(rb"HTTP/1.1 4\d\d", response)
+            response = b""  # the server closed the connection before it had read the request
+    assert not response or response.startswith(b"HTTP/1.1 431")
     assert server.get("/health").status_code == 200
 
 

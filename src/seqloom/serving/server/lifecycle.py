@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 BACKLOG = 1024
 """Maximum number of connections that the operating system queues until the server accepts them."""
+READ_BUFFER_BYTES = 64 * 1024
+"""The HTTP server rejects a request whose headers do not fit into a buffer of this size. The limit is
+not exact: the buffer may grow by the bytes that arrive together."""
 SWITCH_INTERVAL = 0.0005
 """If the event loop waits for the interpreter lock, a thread that runs a model must release the
 lock after this many seconds. The event loop needs the lock several times for each response. With
@@ -145,7 +148,9 @@ class _Lifecycle:
             websockets=False,
             backlog=BACKLOG,
             backpressure=BACKLOG,
-            http1_settings=HTTP1Settings(header_read_timeout=header_milliseconds),
+            http1_settings=HTTP1Settings(
+                header_read_timeout=header_milliseconds, max_buffer_size=READ_BUFFER_BYTES
+            ),
             log_enabled=False,
         )
 
