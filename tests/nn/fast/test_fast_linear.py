@@ -1,10 +1,14 @@
 """Fast linear layers compute what torch.nn.Linear computes, and follow changes of their weights."""
 
 import copy
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
 
+from seqloom.nn.fast.dispatch import IS_ARM
 from seqloom.nn.fast.linear import (
     MAX_PACKED_ROWS,
     MAX_PACKED_ROWS_ONE_THREAD,
@@ -78,6 +82,31 @@ def test_outputs_are_right_for_any_number_of_rows(width: int, outputs: int) -> N
             states = torch.randn(rows, width)
             exact = states.double() @ layer.weight.double().T + layer.bias.double()
             torch.testing.assert_close(layer(states).double(), exact, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("threads", "rows"), [("1", MAX_PACKED_ROWS), ("2", 16 if IS_ARM else MAX_PACKED_ROWS)]
+)
+def test_processes_with_one_thread_pack_weights_for_more_rows(threads: str, rows: int) -> None:
+    program = (
+        "import torch; torch.set_num_threads(1)\n"
+        "from unittest.mock import patch\n"
+        "from seqloom.nn.fast.linear import Linear, PackedLinear\n"
+        "layer = Linear(4, 3).requires_grad_(False)\n"
+        "with patch.object(PackedLinear, '__call__', side_effect=RuntimeError):\n"
+        "    for rows in range(2, 1000):\n"
+        "        try: layer(torch.zeros(rows, 4))\n"
+        "        except RuntimeError: last = rows\n"
+        "print(last)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "OMP_NUM_THREADS": threads},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(result.stdout) == rows
 
 
 def test_inputs_of_a_frozen_layer_get_a_gradient() -> None:

@@ -14,8 +14,9 @@ from torch import Tensor
 
 IS_ARM = platform.machine() in ("aarch64", "arm64")
 """True on 64-bit ARM."""
-
-
+PRODUCTS_USE_ONE_THREAD = os.environ.get("OMP_NUM_THREADS") == "1"
+"""True if the library for matrix products (OpenBLAS or MKL) was loaded with one thread, as in a worker
+of `seqloom serve` or with `--threads 1`. `torch.set_num_threads` does not limit OpenBLAS."""
 TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """True if Triton interprets its kernels on a CPU. This is slow and meant for tests."""
 

@@ -17,13 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqloom.nn.fast.dispatch import IS_ARM, trains_on_cpu
+from seqloom.nn.fast.dispatch import IS_ARM, PRODUCTS_USE_ONE_THREAD, trains_on_cpu
 
 # Measured on x86_64 (MKL) and aarch64 (OpenBLAS) with two cores.
-MAX_PACKED_ROWS, MAX_PACKED_ROWS_ONE_THREAD = (256, 16) if IS_ARM else (64, 64)
-"""Maximum number of rows for which packed weights are faster than torch's own product. The first
-number is for several threads, the second for one thread. On ARM the second is smaller, because
-torch's own product uses two cores even if torch is limited to one thread."""
+MAX_PACKED_ROWS = 256 if IS_ARM else 64
+"""Maximum number of rows for which packed weights are faster than torch's own product."""
+MAX_PACKED_ROWS_ONE_THREAD = 16 if IS_ARM and not PRODUCTS_USE_ONE_THREAD else MAX_PACKED_ROWS
+"""The same if torch is limited to one thread. On ARM it is smaller, because torch's own product still
+uses several cores, unless they were limited when torch was loaded."""
 MAX_UNPACKED_ROWS = 1 if IS_ARM else 8
 """Maximum number of rows for which torch's own product is faster than packed weights. This holds
 for every layer on ARM, elsewhere only for layers whose output is narrower than their input."""
