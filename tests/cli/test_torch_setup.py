@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from seqloom.cli import torch_setup
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.cli.training_display import event_lines
+from seqloom.core import threads
 from seqloom.training.event_log import Event
 
 
@@ -25,7 +25,7 @@ def four_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_number_of_threads_is_limited_by_the_available_processors(
     available: int, given: str | None, expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_setup, "available_processors", lambda: available)
+    monkeypatch.setattr(threads, "available_processors", lambda: available)
     if given is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", given)
     prepare_for_torch()

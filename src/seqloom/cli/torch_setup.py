@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqloom.core.allocator import set_mimalloc_purge_delay
-from seqloom.core.processors import available_processors
+from seqloom.core.threads import limit_threads
 
 
 def prepare_for_torch(run_folders: Sequence[Path] = ()) -> None:
@@ -20,10 +20,7 @@ def prepare_for_torch(run_folders: Sequence[Path] = ()) -> None:
     # OpenMP threads that spin while idle take cores from other processes. On a busy machine,
     # spinning makes every process several times slower. On an idle machine, it gains nothing.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    processors = available_processors()
-    # On a whole machine, torch's own default is better: one thread per physical core.
-    if processors < (os.cpu_count() or 1):
-        os.environ.setdefault("OMP_NUM_THREADS", str(processors))
+    limit_threads()
     set_mimalloc_purge_delay()
     if run_folders:
         from seqloom.runs.folder.integrity import start_check

@@ -15,9 +15,9 @@ import typer
 from seqloom.cli.options import Engine, existing_runs
 from seqloom.cli.output import is_quiet, print_error, print_message, print_warning, set_quiet
 from seqloom.cli.parameters.completion import complete_run
-from seqloom.cli.parameters.global_options import THREADS_VARIABLE
 from seqloom.core.errors import SeqloomError
 from seqloom.core.extras import import_optional
+from seqloom.core.threads import THREADS_VARIABLE, threads_per_process
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
@@ -217,7 +217,7 @@ def _serve_with_workers(options: ServerOptions, workers: int) -> None:
     """Start the worker processes, and supervise them until a stop signal arrives."""
     from seqloom.serving.server.supervisor import Supervisor, SupervisorCallbacks
 
-    os.environ.setdefault(THREADS_VARIABLE, str(max(1, (os.cpu_count() or 1) // workers)))
+    os.environ[THREADS_VARIABLE] = str(threads_per_process(workers))
     callbacks = SupervisorCallbacks(
         ready=lambda: print_message(
             f"open {options.address}  ({workers} workers; stop with Ctrl+C)"

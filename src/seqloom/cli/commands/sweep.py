@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +10,10 @@ import typer
 
 from seqloom.cli.options import Json, Recipe
 from seqloom.cli.output import print_json, print_message
-from seqloom.cli.parameters.global_options import THREADS_VARIABLE
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.core.errors import ConfigError
+from seqloom.core.threads import configured_threads, threads_per_process
 
 if TYPE_CHECKING:
     from seqloom.runs.sweeps.space import Dimension, SweepTrial
@@ -118,10 +117,11 @@ def _train(
         run_trials,
     )
 
-    configured = os.environ.get(THREADS_VARIABLE, "")
-    threads = int(configured) if configured.isdigit() else None
-    if threads is None and jobs is not None and jobs > 1:
-        threads = max(1, (os.cpu_count() or 1) // jobs)
+    if jobs is not None and jobs > 1:
+        threads: int | None = threads_per_process(jobs)
+    else:
+        # Ray reserves one core for a trial whose number of threads is not set.
+        threads = configured_threads() or (None if ray is None else 1)
     source = str(Path(recipe).absolute()) if Path(recipe).exists() else recipe
     runner = TrialRunner(source, root.absolute() if ray else root, threads)
     run: Callable[[SweepTrial], TrialResult] = runner

@@ -17,9 +17,8 @@ import typer
 
 from seqloom.cli.output import set_quiet
 from seqloom.core.device_setting import DEVICE_VARIABLE
+from seqloom.core.threads import THREADS_VARIABLE, set_threads
 
-THREADS_VARIABLE = "OMP_NUM_THREADS"
-"""Environment variable with the number of threads. torch reads this variable on import."""
 HELP_PANEL = "Global options"
 
 
@@ -46,7 +45,7 @@ def _apply_quiet(value: bool) -> bool:
 
 def _apply_threads(value: int | None) -> int | None:
     if value is not None:
-        os.environ[THREADS_VARIABLE] = str(value)
+        set_threads(value)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(value)
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from seqloom.cli.output import print_message, print_warning
-from seqloom.cli.parameters.global_options import THREADS_VARIABLE
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import progress_bar, shows_progress
 from seqloom.cli.process.resumable_output import glossary_digest, named_options
 from seqloom.core.errors import ConfigError
+from seqloom.core.threads import configured_threads, threads_per_process
 
 if TYPE_CHECKING:
     from seqloom.config.schema.decoding import DecodingConfig
@@ -101,13 +100,12 @@ class ManyFiles:
         """Number of CPU threads of each worker.
 
         This is the value of --threads or OMP_NUM_THREADS. If neither is set, each worker gets an
-        equal share of the cores. If the number of workers is not given, each gets one thread.
+        equal share of the cores that this process may use. If the number of workers is not given,
+        each gets one thread.
         """
-        configured = os.environ.get(THREADS_VARIABLE, "")
-        if configured.isdigit():
-            return int(configured)
-        cores = os.cpu_count() or 1
-        return 1 if self.workers is None else max(1, cores // self.workers)
+        if self.workers is None:
+            return configured_threads() or 1
+        return threads_per_process(self.workers)
 
 
 def _parse_shard(text: str) -> Shard:

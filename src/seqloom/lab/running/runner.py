@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -23,6 +22,7 @@ import torch
 from seqloom import __version__
 from seqloom.core.errors import SeqloomError, TrainingError
 from seqloom.core.storage import storage_errors, write_file
+from seqloom.core.threads import threads_per_process
 from seqloom.lab.claim import Size, Trial
 from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Measurement, Results
@@ -152,7 +152,7 @@ def _run_in_sequence(jobs: Sequence[TrialJob], progress: JobProgress) -> Iterato
 def _run_in_parallel(jobs: Sequence[TrialJob], processes: int) -> Iterator[Outcome]:
     # A process that has used a GPU or threads cannot be forked safely.
     context = multiprocessing.get_context("spawn")
-    threads = max(1, (os.cpu_count() or 1) // processes)
+    threads = threads_per_process(processes)
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, (threads,)) as pool:
         futures = {pool.submit(_try_job, job): job for job in jobs}
         try:

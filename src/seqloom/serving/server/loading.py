@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.device_setting import DEVICE_VARIABLE
+from seqloom.core.threads import configured_threads
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.api_keys import ApiKeys
 from seqloom.serving.server.batcher import Batcher
@@ -22,12 +23,12 @@ from seqloom.serving.server.service import Service
 
 
 def reserve_event_loop_core() -> None:
-    """Reduce the number of torch threads by one, unless OMP_NUM_THREADS is set.
+    """Reduce the number of torch threads by one, unless --threads or OMP_NUM_THREADS is set.
 
     This leaves one core to the event loop. Otherwise a torch thread would share its core with the
     event loop and become slower. In every operation, the other torch threads would wait for it.
     """
-    if "OMP_NUM_THREADS" not in os.environ:
+    if configured_threads() is None:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 
 

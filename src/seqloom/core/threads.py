@@ -1,0 +1,51 @@
+"""The number of CPU threads of this process and of the processes that it starts."""
+
+import os
+
+from seqloom.core.processors import available_processors
+
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+"""Environment variable with the number of threads. torch reads this variable on import."""
+
+_limit: str | None = None
+"""The value that `limit_threads` gave the variable. None: it did not change the variable."""
+
+
+def limit_threads() -> None:
+    """Set OMP_NUM_THREADS if CPU affinity or a quota limits this process.
+
+    A value that is already set is kept.
+    """
+    global _limit
+    processors = available_processors()
+    # On a whole machine, torch's own default is better: one thread per physical core.
+    if processors < (os.cpu_count() or 1) and THREADS_VARIABLE not in os.environ:
+        _limit = os.environ[THREADS_VARIABLE] = str(processors)
+
+
+def set_threads(count: int) -> None:
+    """Set OMP_NUM_THREADS to the value of --threads."""
+    global _limit
+    _limit = None
+    os.environ[THREADS_VARIABLE] = str(count)
+
+
+def configured_threads() -> int | None:
+    """Return the value of --threads or of the user's own OMP_NUM_THREADS.
+
+    Returns None if neither is set, also if `limit_threads` has set the variable.
+    """
+    value = os.environ.get(THREADS_VARIABLE)
+    if value is None or value == _limit:
+        return None
+    first = value.partition(",")[0].strip()  # "4,2" is a value for nested parallelism
+    return int(first) or None if first.isdigit() else None
+
+
+def threads_per_process(processes: int) -> int:
+    """Return the number of threads of each of several processes that run at the same time.
+
+    This is the value of --threads or OMP_NUM_THREADS. If neither is set, each process gets an equal
+    share of the processors that this process may use, at least 1.
+    """
+    return configured_threads() or max(1, available_processors() // processes)
