@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cli_runner import CliResult, run_cli
 from seqloom.cli.process.resumable_output import OutputFile, open_output_file
@@ -124,6 +125,17 @@ def test_unchanged_request_continues_from_another_folder(
     moved_input = shutil.copy(input_file, tmp_path / "moved-input")
     result = run_cli("translate", moved_run, moved_input, "--output", output)
     assert result.stderr == f"{output}: continues after line 3 of the input.\n"
+    assert output.read_bytes() == expected
+
+
+def test_options_that_do_not_change_the_output_may_change(
+    reverse: Path, input_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    expected = unfinished(reverse, input_file, output)
+    options = ("--quiet", "--threads", torch.get_num_threads(), "--device", "cpu")
+    result = run_cli("translate", reverse, input_file, "--output", output, *options)
+    assert (result.exit_code, result.stderr) == (0, "")
     assert output.read_bytes() == expected
 
 

@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from seqloom.runs.options import PredictionOptions
     from seqloom.runs.run import Run
 
-NOT_IN_REQUEST = (
-    *("run_folder", "files", "ensemble", "inputs", "output", "overwrite", "glossary"),
-    *("workers", "shard", "ray", "threads", "device", "quiet"),
-)
-"""Parameters that are not among the "options" of a request.
-
-They do not change the outputs, or the request stores them in another form, for example as digests.
-"""
 ONE_SHARD = "1/1"
 
 
@@ -236,7 +228,7 @@ def _request(
     return {
         "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
         "input files": {file.name: [file.size, file.time] for file in files},
-        "options": named_options(context, NOT_IN_REQUEST),
+        "options": named_options(context),
         **glossary_digest(context),
         "engine": engine,
         "seqloom version": f"{__version__}, {BLOCK_LINES} lines per block",

@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from seqloom.runs.batch_translation.request import TranslationRequest
     from seqloom.runs.run import Run
 
+NOT_IN_REQUEST = (
+    *("run_folder", "files", "ensemble", "inputs", "output", "overwrite", "glossary"),
+    *("workers", "shard", "ray", "threads", "device", "quiet"),
+)
+"""Parameters that are not among the "options" of a request.
+
+They do not change the outputs, or the request stores them in another form, for example as digests.
+"""
+
 
 class OutputLines(Protocol):
     """Receives the output line by line.
@@ -282,9 +291,7 @@ def output_request(
     return {
         "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
         "input files": [file_digest(path) for path in files],
-        "options": named_options(
-            context, ("run_folder", "files", "ensemble", "output", "overwrite", "glossary")
-        ),
+        "options": named_options(context),
         **glossary_digest(context),
         "engine": engine,
         "seqloom version": f"{__version__}, {PORTION} lines per portion",
@@ -299,12 +306,12 @@ def glossary_digest(context: typer.Context) -> dict[str, str]:
     return {} if glossary is None else {"glossary": file_digest(glossary)}
 
 
-def named_options(context: typer.Context, excluded: Sequence[str]) -> dict[str, Any]:
-    """Return the values of the command's parameters by option name, without those in `excluded`."""
+def named_options(context: typer.Context) -> dict[str, Any]:
+    """Return the command's parameters by option name, without those in NOT_IN_REQUEST."""
     return {
         parameter.opts[0]: context.params[parameter.name]
         for parameter in context.command.params
-        if parameter.name in context.params and parameter.name not in excluded
+        if parameter.name in context.params and parameter.name not in NOT_IN_REQUEST
     }
 
 
