@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -220,12 +221,14 @@ def _unique_names(folders: Sequence[Path]) -> list[str]:
     """Return a name for each run: the name of its folder.
 
     If folders have the same name, a number is added to the second and later ones: demo, demo-2.
+    Numbers that would give the name of another folder are left out.
     """
+    folder_names = [folder.resolve().name or "run" for folder in folders]
     names: list[str] = []
-    for folder in folders:
-        name = folder.resolve().name or "run"
-        repeats = sum(other == name or other.rpartition("-")[0] == name for other in names)
-        names.append(f"{name}-{repeats + 1}" if name in names else name)
+    for name in folder_names:
+        numbered = (f"{name}-{number}" for number in count(2))
+        unused = (each for each in numbered if each not in {*names, *folder_names})
+        names.append(next(unused) if name in names else name)
     return names
 
 
