@@ -68,6 +68,20 @@ def test_missing_pointer_is_damage_after_the_first_add(tmp_path: Path) -> None:
     assert [path.name for path, _ in store.intact()] == ["step-00000001"]
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"step-00000001\n", b"step-00000001 0123456789abcdef\n", b"\xff\x00 \x00"]
+)
+def test_a_changed_pointer_is_not_reported_as_a_missing_folder(
+    tmp_path: Path, content: bytes
+) -> None:
+    store = new_store(tmp_path, 1)
+    write_file(store.pointer, content)
+    with pytest.raises(StorageError, match="pointer: has changed since it was written"):
+        store.current()
+    ((path, _),) = store.intact()
+    assert path.name == "step-00000001"
+
+
 def test_the_files_of_another_step_are_damage(tmp_path: Path) -> None:
     store = new_store(tmp_path, 1, 2)
     newest, oldest = store.paths()

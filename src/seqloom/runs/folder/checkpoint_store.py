@@ -95,7 +95,12 @@ class CheckpointStore:
             return None
         path = next((path for path in self.paths() if content == _pointer_content(path)), None)
         if path is None:
-            name = content.decode("utf-8", errors="replace").partition(" ")[0].strip()
+            name = content.decode("utf-8", errors="replace").partition(" ")[0]
+            if content != _pointer_content(Path(name)):
+                raise StorageError(
+                    f"{self.pointer}: has changed since it was written (the digest of the folder "
+                    "name differs)"
+                )
             raise StorageError(f"{self.pointer}: points to '{name}', which does not exist")
         return path
 
