@@ -68,6 +68,9 @@ def test_existing_file_is_kept_without_overwrite(
         ("--beam=2", "differ in --beam"),
         ("partial", "has fewer bytes than"),
         ("record", "progress.json is missing"),
+        ('{"lines"', "progress.json: is damaged"),
+        ('{"lines": 2}', "progress.json: is damaged (its keys are not lines, bytes"),
+        ("[]", "progress.json: is damaged"),
         ("stdin", "a translation of standard input cannot be continued"),
     ],
 )
@@ -87,6 +90,8 @@ def test_changed_request_is_an_error_that_names_overwrite(
         OutputFile(output).record.unlink()
     elif change == "stdin":
         files, stdin = [], b"ab\n"
+    elif change[0] in "{[":
+        OutputFile(output).record.write_text(change, encoding="utf-8")
     else:
         options = [change]
 
@@ -126,6 +131,19 @@ def test_unchanged_request_continues_from_another_folder(
     result = run_cli("translate", moved_run, moved_input, "--output", output)
     assert result.stderr == f"{output}: continues after line 3 of the input.\n"
     assert output.read_bytes() == expected
+
+
+def test_a_damaged_record_of_an_output_that_replaces_a_file_is_reported(
+    reverse: Path, input_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    output.write_text("old", encoding="utf-8")
+    unfinished(reverse, input_file, output, "--overwrite")
+    OutputFile(output).record.write_bytes(b"")
+    result = run_cli("translate", reverse, input_file, "--output", output)
+    assert result.exit_code == 74
+    assert "out.progress.json: is damaged" in result.stderr
+    assert output.read_text(encoding="utf-8") == "old"
 
 
 def test_options_that_do_not_change_the_output_may_change(

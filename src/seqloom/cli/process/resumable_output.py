@@ -37,6 +37,9 @@ NOT_IN_REQUEST = (
 
 They do not change the outputs, or the request stores them in another form, for example as digests.
 """
+RECORD_KEYS = ("lines", "bytes", "replaces", "request")
+"""Keys of the progress file."""
+START_AGAIN = "To start again, add --overwrite."
 
 
 class OutputLines(Protocol):
@@ -122,14 +125,25 @@ class OutputFile:
 
     def _is_being_replaced(self) -> bool:
         """Return True if a command with --overwrite was interrupted before it replaced the file."""
-        return self.partial.exists() and bool(self.read_record().get("replaces"))
+        record = self.read_record() if self.partial.exists() else None
+        return record is not None and bool(record["replaces"])
 
-    def read_record(self) -> dict[str, Any]:
-        """Return the content of the progress file; {} if it is missing or not valid JSON."""
+    def read_record(self) -> dict[str, Any] | None:
+        """Return the content of the progress file; None if it is missing.
+
+        Raises a StorageError if the file is damaged.
+        """
         try:
             record: dict[str, Any] = json.loads(self.record.read_bytes())
-        except (FileNotFoundError, ValueError):
-            return {}
+            if not isinstance(record, dict) or set(record) != set(RECORD_KEYS):
+                raise ValueError(f"its keys are not {', '.join(RECORD_KEYS)}")
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise StorageError(
+                f"{self.record}: is damaged ({error}), so {self.partial} cannot be continued. "
+                f"{START_AGAIN}"
+            ) from error
         return record
 
 
@@ -247,28 +261,28 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
 
     Raises ConfigError if this command cannot continue the output. There are three possible reasons:
     `request` is None, there is no progress file, or the progress file contains another request.
+    Raises StorageError if the progress file is damaged.
 
     request: everything that determines the output. None if the input is standard input
     """
     from seqloom.runs.batch_translation.request import request_differences
 
-    start_again = "To start again, add --overwrite."
     if request is None:
         raise ConfigError(
             f"{files.partial}: an unfinished output exists, and a translation of standard input "
-            f"cannot be continued. {start_again}"
+            f"cannot be continued. {START_AGAIN}"
         )
     record = files.read_record()
-    if not record:
+    if record is None:
         raise ConfigError(
-            f"{files.partial}: an unfinished output exists, but {files.record} is missing or "
-            f"damaged, so the output cannot be continued. {start_again}"
+            f"{files.partial}: an unfinished output exists, but {files.record} is missing, so the "
+            f"output cannot be continued. {START_AGAIN}"
         )
     if different := request_differences(record["request"], json.loads(json.dumps(request))):
         raise ConfigError(
             f"{files.partial}: an unfinished output exists, but this command and the command that "
             f"started it differ in {' and '.join(different)}. To continue it, repeat the command "
-            f"that started it. {start_again}"
+            f"that started it. {START_AGAIN}"
         )
     return record
 
