@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from seqloom.core.errors import NotFoundError
 from seqloom.runs.folder.integrity import EVENT_LOG
@@ -60,24 +60,32 @@ def _numbers(values: dict[str, Any], prefix: str) -> dict[str, float]:
 def _read_events(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
     """Yield the event in each complete line of the log. Training may still write the last line.
 
-    Some events may be yielded twice. If training is resumed while the log is read, it removes the
-    events after its checkpoint from the file and later appends them again.
+    If training is resumed while the log is read, it removes the events after its checkpoint from the
+    file and appends new events of the same steps. These new events are yielded, too.
     """
     if not path.is_file():
         raise NotFoundError(
             f"{path}: there is no event log. Give a run folder that `seqloom train` wrote."
         )
-    offset = 0
+    known: list[bytes] = []  # the lines that were read, without those that training has removed
+    offset = 0  # their size
     while True:
-        offset = min(offset, path.stat().st_size)
         with path.open("rb") as file:
+            while known and not _contains_at(file, offset - len(known[-1]), known[-1]):
+                offset -= len(known.pop())
             file.seek(offset)
             content = file.read()
-        lines = content[: content.rfind(b"\n") + 1]
-        offset += len(lines)
-        events = [json.loads(line) for line in lines.splitlines()]
+        lines = content[: content.rfind(b"\n") + 1].splitlines(keepends=True)
+        known += lines
+        offset += sum(map(len, lines))
+        events = [json.loads(line) for line in lines]
         yield from events
         has_ended = bool(events) and events[-1].get("event") == "end"
         if not follow or has_ended:
             return
         time.sleep(POLL_SECONDS)
+
+
+def _contains_at(file: BinaryIO, offset: int, line: bytes) -> bool:
+    file.seek(offset)
+    return file.read(len(line)) == line
