@@ -290,6 +290,23 @@ def test_several_processes_count_what_one_process_counts(
         assert counts_of(mine) == counts_of(other)
 
 
+def test_progress_does_not_drop_at_the_end_of_a_part(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held-out examples are read, but they are not examples of the training split."""
+    monkeypatch.setattr(statistics, "MIN_PARALLEL_BYTES", 1)
+    monkeypatch.setattr(statistics, "PROGRESS_EVERY", 1)
+    monkeypatch.setattr(file_parts, "PART_BYTES", 600)
+    data = recipe(folder, dev={"kind": "hold-out", "fraction": 0.3}, workers=2).data
+    parts = statistics._parts_for_processes(data, "train", None)
+    assert len(parts) > 1
+    for part in parts:
+        reported: list[int] = []
+        counted = statistics._part_statistics(data, None, part, reported.append)
+        assert reported == sorted(reported)
+        assert reported[-1] == counted.examples
+
+
 def counts_of(counted: SplitStatistics) -> dict[str, Any]:
     """All statistics of a split. Errors are compared by their messages."""
     unequal = {"pairs": None, "sources": None, "problems": [str(each) for each in counted.problems]}

@@ -302,8 +302,9 @@ def _part_statistics(
     Invalid lines are only counted here. If data.invalid_lines is "error", the caller raises the
     error.
 
-    config: data settings with a single training corpus
-    parts:  the part of the corpus to read
+    config:   data settings with a single training corpus
+    parts:    the part of the corpus to read
+    progress: called at intervals with the number of examples counted so far
     """
     statistics = _no_examples("train", tokenizers)
     (corpus,) = training_corpora(config)
@@ -315,7 +316,7 @@ def _part_statistics(
             elif split_of is None or split_of(record) == "train":
                 _count_example(statistics, record, tokenizers, config, None)
             if number % PROGRESS_EVERY == 0:
-                progress(number)
+                progress(statistics.examples)
     except SeqloomError as error:
         statistics.problems.append(error)
     progress(statistics.examples)
