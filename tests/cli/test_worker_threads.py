@@ -65,8 +65,8 @@ def experiment(processes: int) -> int:
     counts: list[int] = []
 
     class Pool:
-        def __init__(self, _processes: int, _context: object, _run: object, arguments: object):
-            counts.extend(arguments)  # type: ignore[call-overload]
+        def __init__(self, _size: int, _context: object, _run: object, arguments: tuple[int]):
+            counts.extend(arguments)
 
         def __enter__(self) -> None: ...
 
