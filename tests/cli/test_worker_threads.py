@@ -1,7 +1,7 @@
 """The number of threads of processes that run at the same time."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from seqloom.cli.process.many_files import ManyFiles
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core import threads
 from seqloom.lab.running import runner
+from seqloom.runs.batch_translation import worker_processes
 from seqloom.serving.server.loading import reserve_event_loop_core
 
 VARIABLE = "OMP_NUM_THREADS"
@@ -65,8 +66,8 @@ def experiment(processes: int) -> int:
     counts: list[int] = []
 
     class Pool:
-        def __init__(self, _size: int, _context: object, _run: object, arguments: tuple[int]):
-            counts.extend(arguments)
+        def __init__(self, _size: int, _context: object) -> None:
+            counts.append(int(os.environ[VARIABLE]))
 
         def __enter__(self) -> None: ...
 
@@ -104,6 +105,21 @@ def test_workers_use_the_number_of_threads_that_the_user_sets(
     prepare_for_torch()
     _apply_threads(int(count))
     assert threads_of_worker(2) == int(count)
+
+
+def test_new_processes_of_a_batch_translation_load_torch_with_their_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values: list[str | None] = []
+
+    def translate(*arguments: object) -> Iterator[int]:
+        values.append(os.environ.get(VARIABLE))
+        yield 1
+
+    monkeypatch.setattr(worker_processes, "_translate_with_pool", translate)
+    reports = worker_processes.translate_with_processes(None, iter([]), 2, 3)  # type: ignore[arg-type]
+    assert [*reports] == [1]
+    assert [*values, os.environ.get(VARIABLE)] == ["3", None]
 
 
 def test_ray_workers_use_one_thread_if_their_number_is_not_given() -> None:

@@ -1,6 +1,8 @@
 """The number of CPU threads of this process and of the processes that it starts."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from seqloom.core.processors import available_processors
 
@@ -49,3 +51,21 @@ def threads_per_process(processes: int) -> int:
     share of the processors that this process may use, at least 1.
     """
     return configured_threads() or max(1, available_processors() // processes)
+
+
+@contextmanager
+def threads_of_new_processes(count: int) -> Iterator[None]:
+    """Set OMP_NUM_THREADS for the processes that are started in the `with` block.
+
+    They must import torch anew ("spawn"). `torch.set_num_threads` in the new process would come too
+    late: it does not limit the library for matrix products.
+    """
+    saved = os.environ.get(THREADS_VARIABLE)
+    os.environ[THREADS_VARIABLE] = str(count)
+    try:
+        yield
+    finally:
+        if saved is None:
+            del os.environ[THREADS_VARIABLE]
+        else:
+            os.environ[THREADS_VARIABLE] = saved

@@ -17,12 +17,10 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
-import torch
-
 from seqloom import __version__
 from seqloom.core.errors import SeqloomError, TrainingError
 from seqloom.core.storage import storage_errors, write_file
-from seqloom.core.threads import threads_per_process
+from seqloom.core.threads import threads_of_new_processes, threads_per_process
 from seqloom.lab.claim import Size, Trial
 from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Measurement, Results
@@ -152,8 +150,10 @@ def _run_in_sequence(jobs: Sequence[TrialJob], progress: JobProgress) -> Iterato
 def _run_in_parallel(jobs: Sequence[TrialJob], processes: int) -> Iterator[Outcome]:
     # A process that has used a GPU or threads cannot be forked safely.
     context = multiprocessing.get_context("spawn")
-    threads = threads_per_process(processes)
-    with ProcessPoolExecutor(processes, context, torch.set_num_threads, (threads,)) as pool:
+    with (
+        threads_of_new_processes(threads_per_process(processes)),
+        ProcessPoolExecutor(processes, context) as pool,
+    ):
         futures = {pool.submit(_try_job, job): job for job in jobs}
         try:
             for future in as_completed(futures):

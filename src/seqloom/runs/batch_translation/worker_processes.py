@@ -13,6 +13,7 @@ import torch
 
 from seqloom.core.device_setting import DEVICE_VARIABLE
 from seqloom.core.errors import SeqloomError
+from seqloom.core.threads import threads_of_new_processes
 from seqloom.runs.batch_translation.block_translator import (
     BlockReport,
     BlockTranslator,
@@ -43,9 +44,10 @@ def translate_with_processes(
     failures = 0
     while True:
         try:
-            for report in _translate_with_pool(job, blocks, pending, workers, threads):
-                failures = 0
-                yield report
+            with threads_of_new_processes(threads):
+                for report in _translate_with_pool(job, blocks, pending, workers):
+                    failures = 0
+                    yield report
             return
         except BrokenProcessPool as error:
             failures += 1
@@ -62,7 +64,7 @@ def translate_with_processes(
 
 
 def _translate_with_pool(
-    job: TranslationJob, blocks: Iterator[Block], pending: list[Block], workers: int, threads: int
+    job: TranslationJob, blocks: Iterator[Block], pending: list[Block], workers: int
 ) -> Iterator[BlockReport]:
     """Translate the blocks in `pending`, then those of `blocks`. Yield a report for each block.
 
@@ -74,7 +76,7 @@ def _translate_with_pool(
     devices = context.SimpleQueue()
     for index in range(workers):
         devices.put(_device_of_worker(index))
-    executor = ProcessPoolExecutor(workers, context, _load_translator, (job, threads, devices))
+    executor = ProcessPoolExecutor(workers, context, _load_translator, (job, devices))
     waiting = {executor.submit(_translate, block): block for block in pending}
     try:
         while True:
@@ -104,13 +106,12 @@ def _device_of_worker(index: int) -> str:
     return f"cuda:{index % torch.cuda.device_count()}"
 
 
-def _load_translator(job: TranslationJob, threads: int, devices: "SimpleQueue[str]") -> None:
+def _load_translator(job: TranslationJob, devices: "SimpleQueue[str]") -> None:
     """Load the run in a new worker process, on the next device of the queue `devices`."""
     global _translator
     # The main process handles Ctrl-C. Workers finish their block.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ[DEVICE_VARIABLE] = devices.get()
-    torch.set_num_threads(threads)
     _translator = BlockTranslator(job)
 
 
