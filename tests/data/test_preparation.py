@@ -465,7 +465,7 @@ def test_worker_processes_end_when_their_parent_is_killed(
         temporary = list((isolated_cache / "prepared").glob(".build-*/.tmp-*"))
     process.kill()
     process.wait()
-    workers = [int(path.name.rpartition("-")[2]) for path in temporary]
+    workers = [int(path.name.rpartition("-")[2].partition("@")[0]) for path in temporary]
     assert len({*workers}) == 2
     while any(map(_is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.1)
