@@ -17,7 +17,13 @@ import seqloom
 from async_runner import run_async
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.serving.server.batcher import MAX_JOBS, Batcher, Job, JobStreamingCallback, select_batch
+from seqloom.serving.server.batcher import (
+    MAX_JOBS,
+    Batcher,
+    Job,
+    JobStreamingCallback,
+    select_batch,
+)
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 from server_process import ServerProcess
 
