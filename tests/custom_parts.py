@@ -23,6 +23,7 @@ from seqloom.models import (
     Step,
 )
 from seqloom.nn import AttentionScore, DotScore, Readout
+from seqloom.nn.positions import PositionIds, expand_position_ids
 from seqloom.text import PieceTokenizer, Preprocessing, Tokenizer, Vocabulary
 
 
@@ -44,6 +45,18 @@ class Cosine(AttentionScore):
     def compare(self, queries: Tensor, prepared: Tensor, position_ids: object = 0) -> Tensor:
         keys = F.normalize(prepared, dim=-1)
         return F.normalize(queries, dim=-1) @ keys.transpose(-2, -1) / self.temperature
+
+
+class Distance(AttentionScore):
+    """q · k - |t - s| for a query at position t and a key at position s."""
+
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
+        query_ids = expand_position_ids(position_ids, queries.shape[-2], queries.device)  # (T,)
+        key_ids = torch.arange(prepared.shape[-2], device=prepared.device)
+        distances = (query_ids.unsqueeze(-1) - key_ids).abs()  # (T, S) or (B, T, S)
+        if distances.dim() == 3:
+            distances = distances.unsqueeze(1)
+        return queries @ prepared.transpose(-2, -1) - distances
 
 
 class WeightedDot(AttentionScore):

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.checks import statistics
 from seqloom.data.checks.doctor import DatasetCheck, WorstBatch, examine
 from seqloom.data.checks.statistics import LengthHistogram, SplitStatistics
@@ -185,6 +186,26 @@ def test_example_too_long_for_any_batch_is_an_error(folder: Path) -> None:
     append(folder, "train", ("a" * 200, "b"))
     check = examine(recipe(folder))
     assert the_finding(check, "longer than a batch may be").level == "error"
+    assert check.exit_code == DataError.exit_code
+
+
+def test_window_too_long_for_any_batch_is_an_error_of_the_recipe(folder: Path) -> None:
+    corpora = {
+        split: {"kind": "long-text", "path": f"{split}.tsv", "length": 200}
+        for split in ("train", "dev", "test")
+    }
+    config = RunConfig.model_validate(
+        {
+            "task": {"kind": "language-model"},
+            "data": {"folder": str(folder), **corpora},
+            "text": {"tokenizer": {"kind": "characters"}},
+            "model": {"encoder": {"kind": "none"}, "decoder": {"kind": "transformer"}},
+            "training": {"steps": 1, "schedule": {"kind": "constant"}, "batch_tokens": 100},
+        }
+    )
+    check = examine(config)
+    assert the_finding(check, "longer than a whole batch").level == "error"
+    assert check.exit_code == ConfigError.exit_code
 
 
 def test_filtered_examples_are_noted_by_filter(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """PrefetchStream returns the batches of the stream that it prefetches from."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,27 @@ def test_prefetching_keeps_the_temperature(tmp_path: Path) -> None:
     assert stream.batches_in_shard(0) == plain.batches_in_shard(0)
     assert stream.batches_in_shard(0) != without_temperature.batches_in_shard(0)
     assert stream.examples_from((0, 0), 3) == plain.examples_from((0, 0), 3)
+
+
+@pytest.mark.parametrize("is_prefetched", [False, True])
+def test_close_ends_all_threads(
+    corpus: Corpus, is_prefetched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seqloom.data.batching.stream.SHARD_SIZE", 40)
+    monkeypatch.setattr("seqloom.data.batching.stream.BLOCK_SIZE", 10)
+    before = set(threading.enumerate())
+    stream = BatchStream(corpus, PaddedLayout(200), 3)
+    if is_prefetched:
+        stream = PrefetchStream(stream, unchanged)
+    assert stream.shards_per_epoch > 1
+    assert stream.batches_in_shard(0) > 0
+    next(stream)
+    threads = set(threading.enumerate()) - before
+    assert threads
+    stream.close()
+    for thread in threads:
+        thread.join(timeout=5)
+        assert not thread.is_alive()
 
 
 def test_exception_in_the_thread_is_raised_by_next(corpus: Corpus) -> None:

@@ -18,11 +18,12 @@ from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.fast.captured import CapturedSearch
 from seqloom.decoding.forced import force
+from seqloom.decoding.generation import generate
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
-from seqloom.decoding.search import Search, SearchRequest, StepDecoder
+from seqloom.decoding.search import ExcludedTokens, Search, SearchRequest, StepDecoder
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
@@ -374,6 +375,22 @@ def test_every_prefix_that_is_too_long_is_reported() -> None:
         assert "source 10: the prefix has 2 tokens and max_length is 2" in message
         assert "source 12" in message
         assert "source 11" not in message
+
+
+@pytest.mark.parametrize(
+    "search_request",
+    [SearchRequest([4], prefixes=[[5]]), SearchRequest([4], excluded=[ExcludedTokens()])],
+)
+def test_prefixes_and_excluded_tokens_without_rules_are_refused(
+    search_request: SearchRequest,
+) -> None:
+    with pytest.raises(AssertionError, match="prefixes and excluded tokens need rules"):
+        generate(
+            EchoDecoder(0, 3),
+            random_memory(0, [3]),
+            search_request,
+            lambda log_probabilities, rows, position: log_probabilities.argmax(-1),
+        )
 
 
 def test_forced_decoding_of_a_batch_equals_that_of_each_source() -> None:

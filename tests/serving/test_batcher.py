@@ -17,7 +17,13 @@ import seqloom
 from async_runner import run_async
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.serving.server.batcher import MAX_JOBS, Batcher, Job, select_batch
+from seqloom.serving.server.batcher import (
+    MAX_JOBS,
+    Batcher,
+    Job,
+    JobStreamingCallback,
+    select_batch,
+)
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 from server_process import ServerProcess
 
@@ -285,6 +291,44 @@ def test_jobs_with_an_early_result_are_not_repeated_after_an_error() -> None:
     assert run_async(submit_all()) == ["early", "second", "third"]
     assert job_type.batches == [["first", "second", "third"], ["second"], ["third"]]
     assert output_tokens == [3]
+
+
+@dataclass(eq=False)
+class FailingStreamingJobType:
+    """Streams the tokens 1, 2 and 3 to each job. A batch of several jobs fails after token 2."""
+
+    def token_budget(self) -> int:
+        return 100
+
+    def process(self, jobs: Sequence[Job]) -> list[Any]:
+        callback = JobStreamingCallback(jobs)
+        for position in (1, 2, 3):
+            if position == 3 and len(jobs) > 1:
+                raise ValueError("bad batch")
+            for index in range(len(jobs)):
+                callback.on_token(index, position, token=position, log_probability=0.0)
+        return [job.payload for job in jobs]
+
+    def count_output_tokens(self, results: Sequence[Any]) -> int:
+        return len(results)
+
+
+def test_each_token_is_streamed_once_if_a_failed_batch_is_repeated() -> None:
+    streamed: list[int] = []
+
+    async def submit_all() -> list[Any]:
+        batcher = Batcher("test")
+        results = await batcher.submit(
+            FailingStreamingJobType(),
+            ["first", "second"],
+            [1, 1],
+            on_token=lambda token, log_probability: streamed.append(token),
+        )
+        batcher.close()
+        return results
+
+    assert run_async(submit_all()) == ["first", "second"]
+    assert sorted(streamed) == [1, 1, 2, 2, 3, 3]
 
 
 def test_two_calls_of_the_same_function_both_get_a_result() -> None:

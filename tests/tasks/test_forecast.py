@@ -190,6 +190,24 @@ def test_rows_select_the_forecast_rows(folder: Path) -> None:
     assert window.where.endswith("tide.csv:96")
 
 
+def test_series_of_different_widths_are_an_error(folder: Path) -> None:
+    data = DataConfig.model_validate(
+        {"folder": str(folder), "train": [series(), series(columns=["level", "push"], context=[])]}
+    )
+    with pytest.raises(ConfigError, match="all series must have the same number of columns"):
+        read_windows(data, ForecastConfig(observe=6, predict=4), "train")
+
+
+def test_context_that_is_not_used_may_have_different_widths(folder: Path) -> None:
+    data = DataConfig.model_validate(
+        {"folder": str(folder), "train": [series(), series(context=[])]}
+    )
+    task = ForecastConfig(observe=6, predict=4, use_context=False)
+    assert Forecast.learn(task, data, free_running=False).signature.context == 0
+    with pytest.raises(ConfigError, match="the same number of context columns"):
+        Forecast.learn(task.model_copy(update={"use_context": True}), data, free_running=False)
+
+
 def test_baselines_repeat_the_last_value_or_extrapolate_linearly() -> None:
     walk = np.stack([np.arange(8.0), 3 - 2 * np.arange(8.0)], axis=1)[None]
     np.testing.assert_allclose(extrapolate_linearly(walk, 3)[0], [[8, -13], [9, -15], [10, -17]])

@@ -367,6 +367,8 @@ def test_an_error_is_raised_by_one_rank() -> None:
     assert failure(0, TIMEOUT, seqloom_error_2="x").type is PeerError
     assert failure(1, ConfigError("x"), seqloom_error_0="x").type is PeerError
     assert failure(1, ConfigError("x"), seqloom_error_0="y").type is ConfigError
+    assert failure(2, ConfigError("x"), seqloom_error_1="x").type is PeerError
+    assert failure(2, ConfigError("x"), seqloom_error_0="y", seqloom_error_1="x").type is PeerError
     assert failure(0, ConfigError("x")).type is ConfigError
     assert failure(1, RuntimeError("a bug")).type is RuntimeError
 

@@ -250,6 +250,16 @@ def test_transformer_layer_shows_shapes_and_the_number_of_parameters() -> None:
     assert "W1: 40 × 12, W2: 12 × 40" in shown
 
 
+@pytest.mark.parametrize("skip", [True, False])
+def test_transformer_layer_without_a_skip_connection_shows_none(skip: bool) -> None:
+    attention, feedforward = MultiHeadAttention(12, heads=3), FeedForward(12, 40, "gelu", 0.0)
+    layer = EncoderLayer(attention, feedforward, "pre", 0.0, skip=skip)
+    svg = viz.draw_transformer_layer(layer)
+    assert texts(svg).count("+") == (2 if skip else 1)
+    exception = "" if skip else ", except that of self-attention"
+    assert f"Each output is added to its input{exception}." in svg
+
+
 def test_layer_of_the_paper_has_its_sizes() -> None:
     layer = layer_of_paper("encoder")
     assert isinstance(layer, EncoderLayer)

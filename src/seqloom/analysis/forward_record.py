@@ -22,6 +22,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 from seqloom.nn.key_value_cache import KeysValues
 from seqloom.nn.multihead import AttentionTrace, MultiHeadAttention
+from seqloom.nn.positions import PositionIds
 from seqloom.nn.recurrent import RecurrentLayer
 
 
@@ -63,17 +64,15 @@ class RecordedAttention:
     query_inputs: list[Tensor] = field(default_factory=list)
 
     def attend(
-        self, states: Tensor, source: Tensor, mask: Tensor | None, position: Tensor | None = None
+        self, states: Tensor, source: Tensor, mask: Tensor | None, position_ids: PositionIds
     ) -> Tensor:
         """Attend from one decoder step to the source, and record all intermediate results.
 
         states (B, Dq), source (B, S, Dk) -> context (B, C)
 
-        position: position of the step as a 0-dim tensor. Only scores that depend on the position
-                  need it. Default: None, which stands for position 0.
+        position_ids: position of the step
         """
         query_input = states.view_as(states)
-        position_ids = 0 if position is None else position.expand(1, 1)
         trace = self.attention.trace(query_input.unsqueeze(1), source, mask, position_ids)
         self.query_inputs.append(query_input)
         self.steps.append(trace)
@@ -193,7 +192,8 @@ def _step_cross(attended: RecordedAttention, memory: Memory) -> Callable[..., ob
         need_weights: bool,
         position: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        context = attended.attend(states, memory.states, mask, position)
+        position_ids = 0 if position is None else position
+        context = attended.attend(states, memory.states, mask, position_ids)
         return context, attended.steps[-1].weights.squeeze(2)  # (B, C), (B, H, S)
 
     return step_cross
@@ -230,8 +230,17 @@ def _attend_by_step(attended: RecordedAttention, memory: Memory) -> Callable[...
     The function replaces the method `MultiHeadAttention.attend`.
     """
 
-    def attend(states: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
-        contexts = [attended.attend(state, memory.states, mask) for state in states.unbind(1)]
+    def attend(
+        states: Tensor,
+        keys_values: KeysValues,
+        mask: Tensor | None = None,
+        *,
+        position_ids: PositionIds = 0,
+    ) -> Tensor:
+        contexts = [
+            attended.attend(state, memory.states, mask, position_ids + position)
+            for position, state in enumerate(states.unbind(1))
+        ]
         return torch.stack(contexts, dim=1)  # (B, T, C)
 
     return attend

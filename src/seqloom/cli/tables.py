@@ -34,7 +34,8 @@ MAX_PERPLEXITY = 1_000_000
 
 
 def stdout_console() -> Console:
-    """Return a rich console that prints to stdout and does not interpret markup in texts.
+    """Return a rich console that prints to stdout. It prints texts such as "[b]" or ":smile:" as they
+    are.
 
     Colour is off if stdout is not a terminal or if the variable NO_COLOR is set.
     """
@@ -48,12 +49,17 @@ def stdout_console() -> Console:
 
 
 def stderr_console() -> Console:
-    """Return a rich console on stderr, which does not interpret markup in texts.
+    """Return a rich console that prints to stderr. It prints texts such as "[b]" or ":smile:" as they
+    are.
 
     Colour is off if stderr is not a terminal or if the variable NO_COLOR is set.
     """
     return Console(
-        stderr=True, no_color=not allows_colour(sys.stderr), highlight=False, markup=False
+        stderr=True,
+        no_color=not allows_colour(sys.stderr),
+        highlight=False,
+        markup=False,
+        emoji=False,
     )
 
 

@@ -46,13 +46,16 @@ def generate(
     """Generate `outputs_per_source` outputs for each source. Return them grouped by source.
 
     choose:      function that chooses the next token of every output
-    rules:       rules that forbid tokens. Default: None, which allows every token and also ignores
-                 the prefixes and excluded tokens of the request
+    rules:       rules that forbid tokens. They are required if the request has prefixes or excluded
+                 tokens. Default: None, which allows every token
     description: properties of the search that `request.tracer` records. It is required if the
                  request has a tracer. Default: None
     """
     sources, device = memory.mask.shape[0], memory.mask.device
     request.check(sources)
+    assert rules is not None or (request.prefixes is None and request.excluded is None), (
+        "prefixes and excluded tokens need rules"
+    )
     prefixes, exclusions = ForcedPrefixes(request.prefixes, device), Exclusions(request)
     tree = TokenTree(request.keep_attention, memory.mask)
     tracker = RowTracker(request.max_lengths, outputs_per_source)

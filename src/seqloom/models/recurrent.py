@@ -444,15 +444,10 @@ class RecurrentDecoder(DecoderModule):
         return self.features(hidden, context, summary, embedded)
 
     def _query_position(self, position: int | Tensor) -> Tensor | None:
-        """Return the position as a 0-dim tensor; None if the attention score does not need it.
-
-        If the position were an int, torch.compile would compile `advance` again for each value.
-        """
-        if self.attention is None or not self.attention.score.is_positional:
+        """Return the position as a 0-dim tensor; None if the attention score does not need it."""
+        if self.attention is None:
             return None
-        if isinstance(position, Tensor):
-            return position
-        return torch.full((), position, device=self.readout.output.weight.device)
+        return self.attention.query_position(position, self.readout.output.weight.device)
 
     def advance(
         self,

@@ -83,8 +83,9 @@ class AttentionScore(nn.Module):
 
         (B, H, T, Dq), (B, H, S, ·) -> (B, H, T, S)
 
-        position_ids: positions of the queries. Only a `PositionalScore` depends on them. Default:
-                      the first query is at position 0
+        position_ids: positions of the queries, the same in training and in decoding.
+                      `expand_position_ids` converts them to a tensor. Default: the first query is
+                      at position 0
         """
         raise NotImplementedError
 

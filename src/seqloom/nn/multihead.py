@@ -252,7 +252,8 @@ class MultiHeadAttention(nn.Module):
         projections: a layer that computes queries, keys and values in one product, built by
                      `fast.multihead.joined_projections`. Default: None, three separate products
         """
-        queries, new = self._project_position(states, cache.position, projections)
+        position = cache.position  # `append` increments it
+        queries, new = self._project_position(states, position, projections)
         if (
             isinstance(cache, StaticCache)
             and self.is_plain_softmax
@@ -260,7 +261,7 @@ class MultiHeadAttention(nn.Module):
         ):
             context = self_attention_step(queries, new, cache, 1 / self.score.divisor)
         else:
-            context = self._attend_once(queries, cache.append(new), cache.mask)
+            context = self._attend_once(queries, cache.append(new), cache.mask, position)
         return self.output_projection(context.flatten(1))
 
     def step_cross(
@@ -280,8 +281,7 @@ class MultiHeadAttention(nn.Module):
 
         mask:     (B, 1, 1, S) mask of the sources. If `need_weights` is False, it may be converted
                   with `fast.multihead.prepare_mask`, which is faster.
-        position: () position of all queries, used only by scores that depend on positions. Default:
-                  0
+        position: () position of all queries (see `query_position`). Default: 0
         """
         rows, sources = states.shape[0], memory.keys.shape[0]
         position_ids = 0 if position is None else position.expand(1, rows // sources)  # (1, K)
@@ -301,6 +301,13 @@ class MultiHeadAttention(nn.Module):
         context = self._attend_once(grouped, memory, mask, position_ids)  # (B, H, K, Dv)
         context = context.transpose(1, 2)
         return self.output_projection(context.reshape(rows, -1)), None
+
+    def query_position(self, position: int | Tensor, device: torch.device) -> Tensor | None:
+        """Return the position as a 0-dim tensor for `step_cross`; None if the score does not need it.
+
+        If the position were an int, torch.compile would compile a step again for each value.
+        """
+        return None if self.score.is_product else torch.as_tensor(position, device=device)
 
     @property
     def is_plain_softmax(self) -> bool:

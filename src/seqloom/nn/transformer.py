@@ -198,7 +198,12 @@ class DecoderLayer(nn.Module):
         cross, residual = self.cross_attention, self.cross_attention_residual
         if cross is not None and residual is not None:
             keys_values = cross.project_keys_values(memory)
-            stream = residual(stream, lambda states: cross.attend(states, keys_values, memory_mask))
+            stream = residual(
+                stream,
+                lambda states: cross.attend(
+                    states, keys_values, memory_mask, position_ids=position_ids
+                ),
+            )
         return self.feedforward_residual(stream, self.feedforward)
 
     def step(
@@ -216,6 +221,7 @@ class DecoderLayer(nn.Module):
         projections: the query, key and value projections of self-attention, joined into one layer
                      for speed. None: they are applied separately
         """
+        position = cache.position  # self-attention increments it
         stream = self.attention_residual(
             stream, lambda states: self.attention.step(states, cache, projections)
         )
@@ -226,7 +232,11 @@ class DecoderLayer(nn.Module):
             def attend(states: Tensor) -> Tensor:
                 nonlocal weights
                 context, weights = cross.step_cross(
-                    states, source.memory, source.mask, source.need_attention
+                    states,
+                    source.memory,
+                    source.mask,
+                    source.need_attention,
+                    cross.query_position(position, states.device),
                 )
                 return context
 

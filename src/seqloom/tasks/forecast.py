@@ -17,7 +17,7 @@ from seqloom.data.corpus.scaling import Scale, from_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
 from seqloom.data.readers.csv_cells import Numbers
-from seqloom.data.readers.series import SeriesWindow, read_windows, series_widths
+from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.decoding.generation import roll_out
 from seqloom.metrics.score import Score
 from seqloom.metrics.trajectory import (
@@ -56,7 +56,6 @@ class Forecast:
         The scale, which normalises the values, is computed from the training split.
         """
         windows = read_windows(data, config, "train")
-        series_widths(data)  # raises an error if the series have different numbers of columns
         scale = Scale.learn(
             windows, config.representation, config.random_rotation, config.context_representation
         )

@@ -84,7 +84,9 @@ def _cross_attention(layer: DecoderLayer, states: Tensor, trace: StepTrace) -> T
     attention, source = layer.cross_attention, trace.memory.states
     assert attention is not None
     assert layer.cross_attention_residual is not None
-    attended = attention.trace(states[:, -1:], source, trace.source_mask)
+    attended = attention.trace(
+        states[:, -1:], source, trace.source_mask, position_ids=trace.step - 1
+    )
     query = _sublayer_input(layer.cross_attention_residual, "x′")
     trace_attention(attention, attended, AttentionSymbols(query, "h", trace.labels.source), trace)
     return attention.attend(states, attention.project_keys_values(source), trace.source_mask)

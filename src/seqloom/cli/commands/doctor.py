@@ -42,7 +42,8 @@ def doctor(
     Reports parallel files with different numbers of lines, empty and very long lines, duplicates,
     unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
     the memory of the largest batch. With --from RUN, also reports how well the vocabulary of that
-    run fits the data. Exit code: 66 if the first error is a missing file, 65 for others.
+    run fits the data. Exit code: that of `train` for the first error, such as 66 for a missing file,
+    65 for data that cannot be used and 78 for a setting that is not valid.
     """
     set_interruption_message(
         lambda: (

@@ -44,7 +44,7 @@ class PrefetchStream(BatchStream):
 
     @position.setter
     def position(self, position: StreamPosition) -> None:
-        self.close()
+        self._stop_worker()
         self._position = self._normalised(*position)
 
     def __next__(self) -> Batch:
@@ -55,7 +55,13 @@ class PrefetchStream(BatchStream):
         return batch
 
     def close(self) -> None:
-        """Stop the thread and discard the prepared batches."""
+        """End all threads and discard the prepared batches. The stream cannot be used afterwards."""
+        self._stop_worker()
+        self._stream.close()
+        super().close()
+
+    def _stop_worker(self) -> None:
+        """Stop the thread that prepares batches, and discard the prepared batches."""
         if self._worker is not None:
             self._worker.stop()
             self._worker = None

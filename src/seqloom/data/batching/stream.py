@@ -158,13 +158,12 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """Cancel the planning of the next shard, which runs in the background.
+        """End the thread that plans the next shard. The stream cannot be used afterwards.
 
-        If the planning has already started, it continues, but its result is not used.
+        If the planning has already started, it continues, but its result is not used. This method
+        does not wait for it.
         """
-        for plan in self._planned_ahead.values():
-            plan.cancel()
-        self._planned_ahead = {}
+        self._planner.shutdown(wait=False, cancel_futures=True)
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
         """Return the position (shard, index), with an index past the shard's end moved on.

@@ -10,7 +10,7 @@ from seqloom.config.schema.corpora import HoldOutConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
-from seqloom.core.errors import DataError, NotFoundError, SeqloomError
+from seqloom.core.errors import NotFoundError, SeqloomError
 from seqloom.data.batching.planning import plan_batches, refuse_too_long
 from seqloom.data.batching.stream import shard_examples, shards_per_epoch
 from seqloom.data.batching.windows import WindowLayout
@@ -51,8 +51,8 @@ class DatasetCheck:
     """None if the training split cannot be read, cannot be divided into batches, or consists of
     series."""
     exit_code: int = 0
-    """Exit code that `seqloom train` would return for this data: 0 if there are no errors, 66 if a
-    file is missing, 65 for other errors."""
+    """Exit code that `seqloom train` would return: 0 if there are no errors, 66 if a file is missing,
+    78 if a setting is not valid, 65 if the data cannot be used."""
     vocabulary_fits: tuple[VocabularyFit, ...] = ()
     """In fine-tuning, how the vocabulary of the parent splits the new data."""
 
@@ -178,10 +178,7 @@ def _without_hold_outs(data: DataConfig, split: Split) -> DataConfig:
 
 def _exit_code(problems: list[_Problem]) -> int:
     """Return the exit code for the first problem, because training would stop at this problem."""
-    if not problems:
-        return 0
-    is_missing = isinstance(problems[0].error, NotFoundError)
-    return NotFoundError.exit_code if is_missing else DataError.exit_code
+    return problems[0].error.exit_code if problems else 0
 
 
 def _splits(config: RunConfig) -> list[Split]:

@@ -72,6 +72,11 @@ def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list
         windows += corpus_windows if task.use_context else map(_without_context, corpus_windows)
     if not windows:
         raise ConfigError(f"data.{split}: is not set; add a [data.{split}] table to the recipe")
+    if len({(window.future.shape[1], window.context.shape[1]) for window in windows}) > 1:
+        raise ConfigError(
+            f"data.{split}: all series must have the same number of columns to forecast and the "
+            "same number of context columns; change the columns of the series that differs"
+        )
     return windows
 
 
@@ -86,25 +91,6 @@ def column_names(corpus: CorpusOrHoldOutConfig) -> tuple[tuple[str, ...], tuple[
     if isinstance(corpus, SeriesConfig):
         return corpus.columns, corpus.context
     return ROBOT_COLUMNS, ROBOT_CONTEXT if isinstance(corpus, RobotConfig) else ()
-
-
-def series_widths(config: DataConfig) -> tuple[int, int]:
-    """Return (D, C): the number of columns to forecast and the number of context columns.
-
-    Raise a ConfigError if these numbers differ between the training series.
-    """
-    names = [
-        column_names(corpus)
-        for corpus in config.train
-        if isinstance(corpus, SeriesConfig | TracksConfig | RobotConfig)
-    ]
-    widths = {(len(columns), len(context)) for columns, context in names}
-    if len(widths) != 1:
-        raise ConfigError(
-            "data.train: all series must have the same number of columns to forecast and the same "
-            "number of context columns; change the columns of the series that differs"
-        )
-    return widths.pop()
 
 
 def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> SeriesTable:

@@ -73,12 +73,13 @@ OnBatch = Callable[[BatchReport], None]
 class Job:
     """One input to process.
 
-    size:     number of source tokens
-    payload:  the input, as the job type expects it
-    future:   receives the result; cancelling it cancels the job
-    on_token: called with each token as it is generated. None: tokens are not streamed.
-    arrival:  time of `time.perf_counter` at which the job was created
-    early:    the result, if it was known before the batch was finished. None: not known yet
+    size:            number of source tokens
+    payload:         the input, as the job type expects it
+    future:          receives the result; cancelling it cancels the job
+    on_token:        called with each token as it is generated. None: tokens are not streamed.
+    arrival:         time of `time.perf_counter` at which the job was created
+    early:           the result, if it was known before the batch was finished. None: not known yet
+    streamed_tokens: number of tokens that were passed to `on_token`
     """
 
     job_type: JobType
@@ -88,6 +89,7 @@ class Job:
     on_token: OnToken | None = None
     arrival: float = field(default_factory=time.perf_counter)
     early: Any = None
+    streamed_tokens: int = 0
 
     @property
     def cancelled(self) -> bool:
@@ -114,7 +116,6 @@ class JobStreamingCallback:
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
-        self._positions = [0] * len(jobs)  # position of the latest token sent to each job
 
     def is_cancelled(self, job_index: int) -> bool:
         return self._jobs[job_index].cancelled
@@ -123,13 +124,13 @@ class JobStreamingCallback:
         return self._jobs[job_index].on_token is not None and not self._jobs[job_index].cancelled
 
     def on_token(self, job_index: int, position: int, token: int, log_probability: float) -> None:
-        on_token = self._jobs[job_index].on_token
-        assert on_token is not None
-        # A search that restarts after running out of memory generates its first tokens again. Skip
-        # the tokens that were already sent.
-        if position > self._positions[job_index]:
-            self._positions[job_index] = position
-            on_token(token, log_probability)
+        job = self._jobs[job_index]
+        assert job.on_token is not None
+        # A search that is repeated after an error generates its first tokens again. Skip the tokens
+        # that were already sent. The job counts them, because another batch may repeat the search.
+        if position > job.streamed_tokens:
+            job.streamed_tokens = position
+            job.on_token(token, log_probability)
 
 
 @dataclass(frozen=True, eq=False)

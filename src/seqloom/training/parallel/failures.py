@@ -46,14 +46,20 @@ def _is_communication_failure(error: RuntimeError) -> bool:
 def _error_of_this_rank(world: World, store: Store, error: SeqloomError) -> SeqloomError:
     """Write an error of this rank to the store. Returns the error that this rank raises.
 
-    If rank 0 has the same error, rank 0 prints it. This rank then raises a PeerError, which is not
-    printed.
+    If a lower rank has the same error, the lowest such rank prints it. This rank then raises a
+    PeerError, which is not printed.
     """
+    lower_keys = [_error_key(rank) for rank in range(world.rank)]
+
+    def is_reported() -> bool:
+        return any(
+            store.check([key]) and store.get(key).decode() == str(error) for key in lower_keys
+        )
+
     try:
         store.set(_error_key(world.rank), str(error))
-        if not world.is_main and _wait_until(lambda: store.check([_error_key(0)])):
-            same = store.get(_error_key(0)).decode() == str(error)
-            return PeerError(str(error)) if same else error
+        if not world.is_main and _wait_until(is_reported):
+            return PeerError(str(error))
     except RuntimeError:
         pass  # the store ended with the process that ran it
     return error

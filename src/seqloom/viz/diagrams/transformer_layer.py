@@ -45,11 +45,13 @@ def draw_transformer_layer(layer: EncoderLayer | DecoderLayer, name: str = "") -
     parameters = sum(parameter.numel() for parameter in layer.parameters())
     title = name or f"Transformer {'decoder' if is_decoder else 'encoder'} layer"
     order = "pre-norm" if sublayers[0].residual.pre_norm else "post-norm"
+    without_skip = [each.lines[0].split(",")[0] for each in sublayers if not each.residual.skip]
+    exception = f", except that of {' and '.join(without_skip)}" if without_skip else ""
     drawing = Drawing(
         f"{title}: {parameters:,} parameters, {order}",
         f"The input of shape {stream} passes through these sublayers: "
         f"{'; '.join(', '.join(each.lines) for each in sublayers)}. Each output is added to its "
-        "input.",
+        f"input{exception}.",
     )
     left = _SKIP + 14.0
     centre = left + width / 2
@@ -128,7 +130,7 @@ def _draw_sublayer(
         drawing.circle(centre, plus, "+")
         drawing.arrow((centre, box_top), (centre, plus + 11))
     else:
-        drawing.arrow((centre, box_top), (centre, plus - 12))
+        drawing.line((centre, box_top), (centre, plus - 11))
     box_bottom = drawing.box(left, box_top, width, sublayer.lines)
     if sublayer.memory:
         middle = (box_top + box_bottom) / 2
