@@ -307,7 +307,10 @@ class MultiHeadAttention(nn.Module):
 
         If the position were an int, torch.compile would compile a step again for each value.
         """
-        return None if self.score.is_product else torch.as_tensor(position, device=device)
+        if self.score.is_product:
+            return None
+        # A copy of a number to a GPU could not be captured in a CUDA graph; filling a tensor can.
+        return position if isinstance(position, Tensor) else torch.full((), position, device=device)
 
     @property
     def is_plain_softmax(self) -> bool:
