@@ -68,8 +68,8 @@ def test_a_model_much_larger_than_its_weights_is_not_built(tmp_path: Path) -> No
         with (
             pytest.raises(
                 StorageError,
-                match="(has 6 values, and the model has more|cannot build .* more memory).*Copy the "
-                "whole run again.*use that version",
+                match=r"(has 6 values, and the model has more|cannot build .* more memory).*Copy the "
+                r"whole run again.*use that version",
             ),
             limited_size(weights, tmp_path),
         ):

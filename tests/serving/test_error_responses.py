@@ -111,12 +111,14 @@ def test_invalid_requests_get_a_status_and_a_message(
 def test_context_for_a_run_without_context_columns_is_an_error() -> None:
     config = SimpleNamespace(observe=1, predict=2)
     forecaster: Any = SimpleNamespace(columns=(("x",), ()), task=SimpleNamespace(config=config))
-    for empty in (None, [], [[], []]):
+    accepted: list[list[list[float]] | None] = [None, [], [[], []]]
+    for empty in accepted:
         _to_window(forecaster, "windows[0]", ForecastWindow(observed=[[1.0]], context=empty))
-    for context in ([[]], [[1.0]], [[1.0], [2.0]]):
+    rejected: list[list[list[float]]] = [[[]], [[1.0]], [[1.0], [2.0]]]
+    for context in rejected:
         window = ForecastWindow(observed=[[1.0]], context=context)
         with pytest.raises(
-            ApiError, match="context: the run has no context columns; omit context$"
+            ApiError, match=r"context: the run has no context columns; omit context$"
         ):
             _to_window(forecaster, "windows[0]", window)
 
