@@ -381,7 +381,7 @@ def test_paths_of_images_can_start_with_the_home_folder(
     monkeypatch.setenv("HOME", str(folder))
     settings = {"images": "~/images.zip", "captions": "~/captions.txt"}
     assert caption_sources(tmp_path, **settings) == caption_sources(folder)
-    splits = dict.fromkeys(("train", "dev", "test"), {"kind": "captions", **settings})
+    splits = {key: {"kind": "captions", **settings} for key in ("train", "dev", "test")}
     data = {"folder": str(tmp_path), **splits}
     expected = fingerprint(caption_config(folder).data, "train")
     assert fingerprint(DataConfig.model_validate(data), "train") == expected
