@@ -155,10 +155,14 @@ def test_pattern_that_repeats_a_file_is_an_error(tmp_path: Path) -> None:
         examples_of(config)
 
 
-def test_file_whose_name_looks_like_a_pattern_is_read_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["a[1].tsv", "~/a[1].tsv"])
+def test_file_whose_name_looks_like_a_pattern_is_read_itself(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("a[1].tsv", "a1.tsv"):
         (tmp_path / name).write_text(f"{name}\tx\n", encoding="utf-8")
-    config = data_config(tmp_path, {"kind": "tsv", "path": "a[1].tsv"})
+    config = data_config(tmp_path, {"kind": "tsv", "path": path})
     assert [example.source for example in examples_of(config)] == ["a[1].tsv"]
 
 

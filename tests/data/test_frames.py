@@ -17,6 +17,7 @@ from seqloom.data.readers.frames import (
     read_frame_sequences,
     read_frames,
 )
+from seqloom.data.readers.series import read_table
 
 ROWS = "sequence,label,x1,x2\na,up,1,2\na,down,3,4.5\nb,up,-1,0\n"
 
@@ -41,6 +42,22 @@ def test_columns_can_be_chosen_and_renamed(tmp_path: Path) -> None:
     assert (example.source, example.target) == ("2 4", "up")
 
 
+@pytest.mark.parametrize(
+    "header",
+    ['"sequence","label","x1","x2"', '"sequence", "label", "x1", "x2"', 'sequence,label,"x,1",x2'],
+)
+def test_column_names_can_be_quoted(header: str, tmp_path: Path) -> None:
+    write(tmp_path, ROWS.replace("sequence,label,x1,x2", header))
+    examples = list(read_frames(FramesConfig(path="frames.csv"), str(tmp_path)))
+    assert [(e.source, e.target) for e in examples] == [("1,2 3,4.5", "up down"), ("-1,0", "up")]
+
+
+def test_a_series_with_quoted_column_names_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "series.csv"
+    path.write_text('"a", "b"\n"1", "2"\n3,4\n', encoding="utf-8")
+    assert read_table(path, ["b"], ["a"]).values.tolist() == [[2], [4]]
+
+
 def test_a_file_without_labels_can_be_labelled(tmp_path: Path) -> None:
     write(tmp_path, "sequence,x1\na,1\na,2\n")
     config = FramesConfig(path="frames.csv")
@@ -53,7 +70,13 @@ def test_a_file_without_labels_can_be_labelled(tmp_path: Path) -> None:
     [
         (
             "sequence,x1\na,1\n",
-            r"frames.csv:1: there is no column label; the columns are sequence, x1",
+            r"frames.csv:1: there is no column label; the columns are sequence, x1\. Correct",
+        ),
+        ("", r"frames.csv:1: the file has no columns; name the columns in its first line"),
+        ("\n", r"frames.csv:1: the file has no columns; name the columns in its first line"),
+        (
+            ROWS.replace("x2", '"x2') + "a,up,1,1\n" * 20_000,
+            r"frames.csv:\d+: the quotes are not valid CSV \(field larger .*; close each quote",
         ),
         ("sequence,label\na,up\n", r"frames.csv:1: there is no column of numbers beside sequence"),
         (ROWS + "a,up,1,1\n", r"frames.csv:5: the rows of sequence 'a' do not follow each other"),

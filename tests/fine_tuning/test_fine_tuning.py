@@ -224,6 +224,16 @@ def test_a_preset_or_a_missing_parent_is_an_error(parent: Path, tmp_path: Path) 
         load_recipe(copy_recipe(), parent=tmp_path / "nowhere")
 
 
+def test_another_model_than_that_of_the_parent_is_an_error_that_says_what_to_do(
+    parent: Path, tmp_path: Path
+) -> None:
+    config = load_recipe(copy_recipe(), FEW_STEPS, parent=parent).config
+    decoder = config.model.decoder.model_copy(update={"width": 9})
+    model = config.model.model_copy(update={"decoder": decoder})
+    with pytest.raises(StorageError, match=r"(?s)expected \(9.*\nRemove \[model\] from the recipe"):
+        seqloom.train(config.model_copy(update={"model": model}), tmp_path / "run")
+
+
 def test_training_settings_are_derived_from_the_parent_and_the_data(parent: Path) -> None:
     resolved = load_recipe(copy_recipe(), parent=parent)
     training = resolved.config.training

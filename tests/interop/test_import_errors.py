@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     "a setting that does not fit": (
         change_settings(encoder_layers=5),
         StorageError,
-        r"encoder\.layers\.2.*is missing",
+        r"(?s)encoder\.layers\.2.*is missing\nDownload all files of the model again\.$",
     ),
     "a start token that does not exist": (
         change_settings(decoder_start_token_id=9999),

@@ -164,6 +164,11 @@ def write_vocabulary(text: str) -> Callable[[Path], None]:
 CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     "truncated": (truncate, StorageError, "is damaged or not an .npz file"),
     "a pickle inside": (write_pickle, StorageError, "is damaged or not an .npz file"),
+    "no settings": (
+        lambda folder: np.savez(folder / NPZ, Wemb=np.zeros(1)),
+        DataError,
+        "so it is not a model of Marian. Give a folder with a model that Marian wrote",
+    ),
     "two models": (
         lambda folder: (folder / "b.npz").touch(),
         NotFoundError,

@@ -142,6 +142,7 @@ def test_weights_that_do_not_match_the_recipe_are_an_error(run: Path, tmp_path: 
     assert f"  '{first}' is {(99, *shape[1:])}, expected {shape}" in str(caught.value)
     assert f"  '{second}' is missing" in str(caught.value)
     assert "  'new' is unexpected" in str(caught.value)
+    assert "Copy the whole run again" in str(caught.value)
 
 
 @pytest.mark.slow

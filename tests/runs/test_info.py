@@ -114,6 +114,19 @@ def test_a_folder_that_is_no_run_and_a_damaged_report_are_errors(run: Path, tmp_
         read_info(copy)
 
 
+@pytest.mark.parametrize("name", ["best", "weights/*/model.safetensors"])
+def test_damaged_weights_are_an_error_that_says_what_to_do(
+    run: Path, tmp_path: Path, name: str
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    [path] = copy.glob(name)
+    path.write_bytes(b"damaged")
+    with pytest.raises(
+        StorageError, match=rf"{path}: .*\. Copy the whole run again from its source"
+    ):
+        read_info(copy)
+
+
 def test_a_run_that_has_just_started_can_be_described(run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "run"))
     for name in ("weights", "checkpoints"):

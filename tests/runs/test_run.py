@@ -177,8 +177,13 @@ def test_settings_change_the_recipe_if_the_weights_still_fit(folder: Path, trans
     (output,) = hard.translate(["abcd"])
     assert output.attention is not None
     assert set(output.attention.flatten().tolist()) == {0.0, 1.0}
-    with pytest.raises(ConfigError, match=r"do not fit the settings model\.decoder\.width=9"):
+    with pytest.raises(
+        ConfigError, match=r"do not fit the settings model\.decoder\.width=9"
+    ) as caught:
         load(folder / "translator", ["model.decoder.width=9"])
+    assert (
+        str(caught.value).splitlines()[-1].startswith("Change only settings that keep the weights")
+    )
 
 
 def test_too_many_outputs_are_an_error(translator: Run) -> None:

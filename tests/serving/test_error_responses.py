@@ -3,11 +3,15 @@
 import json
 import struct
 import zlib
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from seqloom.serving.api.errors import ApiError
+from seqloom.serving.api.forecasts import _to_window
+from seqloom.serving.api.schemas.predictions import ForecastWindow
 from server_process import ServerProcess, error_of
 from small_runs import image_bytes
 
@@ -53,7 +57,12 @@ TRANSLATE: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}
         ),
         ("/api/complete", {"samples": 7}, 422, "samples: 7 is too large"),
         ("/api/complete", {"max_length": 257}, 422, "max_length: 257 is too large"),
-        ("/api/complete", {"temperature": 0, "samples": 2}, 422, "all samples are equal"),
+        (
+            "/api/complete",
+            {"temperature": 0, "samples": 2},
+            422,
+            "samples: with temperature 0, all outputs are equal; use samples = 1 or raise temperature",
+        ),
         ("/api/complete", {"prompts": ["abab"], "max_length": 3}, 422, "already has 4 tokens"),
         ("/api/complete", {"run": "captioner"}, 422, "captions images; use /api/caption"),
         ("/api/label", {"texts": [" "]}, 422, "texts: contains only white space"),
@@ -97,6 +106,21 @@ def test_invalid_requests_get_a_status_and_a_message(
     actual_status, _, message = error_of(response)
     assert actual_status == status, message
     assert words in message
+
+
+def test_context_for_a_run_without_context_columns_is_an_error() -> None:
+    config = SimpleNamespace(observe=1, predict=2)
+    forecaster: Any = SimpleNamespace(columns=(("x",), ()), task=SimpleNamespace(config=config))
+    accepted: list[list[list[float]] | None] = [None, [], [[], []]]
+    for empty in accepted:
+        _to_window(forecaster, "windows[0]", ForecastWindow(observed=[[1.0]], context=empty))
+    rejected: list[list[list[float]]] = [[[]], [[1.0]], [[1.0], [2.0]]]
+    for context in rejected:
+        window = ForecastWindow(observed=[[1.0]], context=context)
+        with pytest.raises(
+            ApiError, match=r"context: the run has no context columns; omit context$"
+        ):
+            _to_window(forecaster, "windows[0]", window)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"texts": [}', b"\xff\xfe", b"[" * 100_000])

@@ -187,7 +187,12 @@ def test_several_prompts_and_outputs(server: ServerProcess) -> None:
         ({"stop": ["a", "b", "c", "d", "e"]}, 422, "stop", "at most 4"),
         ({"stop": ""}, 422, "stop", "none of them empty"),
         ({"prompt": []}, 422, "prompt", "empty"),
-        ({"temperature": 0, "n": 2}, 422, "n", "single output"),
+        (
+            {"temperature": 0, "n": 2},
+            422,
+            "n",
+            "n: with temperature 0, all outputs are equal; use n = 1 or raise temperature",
+        ),
         ({"max_tokens": 100_000}, 422, "max_tokens", "too large"),
         ({"n": 100}, 422, "n", "too large"),
         ({"prompt": "a" * 6_000}, 413, "prompt[0]", "limit is 5,000"),

@@ -19,10 +19,12 @@ from seqloom.analysis.gradients import trace_gradients
 from seqloom.cli.main import app
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.corpora import CaptionsConfig
+from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Images
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.batching.bucketing import BucketLayout
+from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.images import image_names, read_pixels
 from seqloom.decoding.fast import compiled
@@ -373,6 +375,18 @@ def test_names_select_images(folder: Path) -> None:
     assert len(sources) == 4
 
 
+def test_paths_of_images_can_start_with_the_home_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    settings = {"images": "~/images.zip", "captions": "~/captions.txt"}
+    assert caption_sources(tmp_path, **settings) == caption_sources(folder)
+    splits = {key: {"kind": "captions", **settings} for key in ("train", "dev", "test")}
+    data = {"folder": str(tmp_path), **splits}
+    expected = fingerprint(caption_config(folder).data, "train")
+    assert fingerprint(DataConfig.model_validate(data), "train") == expected
+
+
 @pytest.fixture
 def broken(folder: Path, tmp_path: Path) -> Path:
     """A copy of the corpus, to be damaged by a test."""
@@ -387,6 +401,11 @@ def test_invalid_captions_are_an_error(broken: Path) -> None:
     with (broken / "captions.txt").open("a") as file:
         file.write("elsewhere.png#0\tA thing .\n")
     with pytest.raises(DataError, match=r"captions.txt:13: the image elsewhere.png is in none of"):
+        caption_sources(broken)
+    (broken / "captions.txt").write_text("~/red-left.png\tA thing .\n")
+    with pytest.raises(
+        DataError, match=r"captions.txt:1: the image ~/red-left.png is a path; write only the name"
+    ):
         caption_sources(broken)
     (broken / "captions.txt").write_text("red-left.png A thing .\n")
     with pytest.raises(DataError, match=r"captions.txt:1: there is no tab"):
@@ -403,7 +422,7 @@ def test_unreadable_images_are_an_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "no.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"no.png: cannot be read as an image"):
         run.caption([str(tmp_path / "no.png")])
-    with pytest.raises(NotFoundError, match=r"there is no such image"):
+    with pytest.raises(NotFoundError, match=r"none.png: there is no such image; correct the path"):
         run.caption([str(tmp_path / "none.png")])
 
 

@@ -59,7 +59,7 @@ SOURCES = {
         *("A title", "One sentence over two lines & more.", "Bold", "text", "end."),
         *("then", ". 1 < 2"),
     ],
-    "srt": ["Hello there, old friend.", "- Who?", "Me.", "Up"],
+    "srt": ["Hello there, old friend.", "Who?", "Me.", "Up"],
 }
 every_format = pytest.mark.parametrize("kind", DOCUMENTS)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=60)
@@ -106,6 +106,26 @@ def test_structure_is_the_same_after_translation(kind: DocumentFormat, data: st.
     assert structure(translated.parts) == structure(document.parts)
     if kind != "srt":  # SRT cannot escape tags
         assert translated.sources == [" ".join(text.split()) for text in translations]
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("<i>- A</i>", ["A"]),
+        ("<i>A</i> - B", ["A", "B"]),
+        ("<i>-</i> A", ["A"]),
+        ("<i>A</i> - <i>B</i>", ["A", "B"]),
+        ("<b>A</b>-B", ["A", "B"]),
+        ("{\\an8}– A\n<i><b> — B</b></i>", ["A", "B"]),
+        (" - A\n-- B\n- - C", ["A", "B", "C"]),
+        ("A - B", ["A - B"]),
+        ("A\n-", ["A"]),
+    ],
+)
+def test_dashes_of_subtitles_are_kept(text: str, sources: list[str]) -> None:
+    document = read_document(CUE.format(1, text).encode(), "file", "srt")
+    assert document.sources == sources
+    assert document.fill(sources).decode() == CUE.format(1, text)
 
 
 def test_cues_are_wrapped() -> None:

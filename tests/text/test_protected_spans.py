@@ -136,6 +136,11 @@ def test_an_inserted_span_stays_attached_to_its_neighbour() -> None:
     )
 
 
+def test_a_mark_between_letters_is_inserted_without_a_space_before_it() -> None:
+    protected = protect("wer‽was ist", [(3, 4)])
+    assert insert_spans("who what", [insertion(protected, 0, 1)])[0] == "who‽ what"
+
+
 @pytest.mark.parametrize(
     ("source", "output", "missing"),
     [
@@ -145,6 +150,14 @@ def test_an_inserted_span_stays_attached_to_its_neighbour() -> None:
         ("2 von 15", "two of 15", []),
         ("am 3.5.2020", "on 5/3", ["3.5.2020"]),
         ("१२३ लोग", "123 people", []),
+        ("12 Hunde", "312 dogs", ["12"]),
+        ("12 Hunde", "120 dogs", ["12"]),
+        ("234 Hunde", "1,234 dogs", ["234"]),
+        ("Am 12. 300 Hunde", "On the 12th, 300 dogs", []),
+        ("Am 12. 300 Hunde", "12 300 dogs", []),
+        ("1.234.567 Hunde", "1 234 567 dogs", []),
+        ("am 3.5.2020", "on 3. 5. 2020", []),
+        ("1.234 Hunde", "51 234 dogs", ["1.234"]),
     ],
 )
 def test_missing_numbers_are_found(source: str, output: str, missing: list[str]) -> None:
@@ -169,5 +182,5 @@ def test_a_text_is_not_cut_inside_a_visible_character() -> None:
 def test_finding_spans_takes_linear_time(text: str) -> None:
     start = time.perf_counter()
     protect(text * 8_000, find_spans(text * 8_000)).without_inner()
-    missing_numbers(text * 8_000, text)
+    missing_numbers(text * 8_000, text * 8_000)
     assert time.perf_counter() - start < 3

@@ -91,6 +91,17 @@ def test_spans_are_not_split() -> None:
     assert [segment.text for segment in split.segments] == ["xx", url, url]
 
 
+@pytest.mark.parametrize("span", ['<a href="x" title="one, two three">', "{{ name }}", "😀 😀 😀"])
+@pytest.mark.parametrize(
+    "text", ["aa bb {} cc dd", "aa bb cc dd {}", "{} aa bb cc dd", "aa{}bb", "{}"]
+)
+def test_spans_with_white_space_are_not_split(span: str, text: str) -> None:
+    text = text.format(span)
+    split = split_text(text, lambda part: len(part) <= 4, find_spans)
+    assert split.text == text
+    assert span in [segment.text for segment in split.segments]
+
+
 def test_segments_that_fit_are_kept() -> None:
     split = split_text("One. Two three four.")
     assert split_segments(split, fits_always) == split

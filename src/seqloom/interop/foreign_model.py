@@ -69,7 +69,7 @@ class ForeignModel:
         model = build_model(config.model, task.signature)
         names = dict(model.named_parameters())
         weights = {name: tensor for name, tensor in self.weights.items() if name in names}
-        assign_weights(model, weights, self.path)
+        assign_weights(model, weights, self.path, "Download all files of the model again.")
         return config, task, model.eval()
 
 

@@ -119,7 +119,10 @@ def _load_yaml(text: str, path: Path) -> dict[str, Any]:
 
 def _read_settings(path: Path, arrays: Arrays) -> dict[str, Any]:
     if SETTINGS not in arrays:
-        raise DataError(f"{path}: has no {SETTINGS}, so it is not a model of Marian.")
+        raise DataError(
+            f"{path}: has no {SETTINGS}, so it is not a model of Marian. Give a folder with a model "
+            "that Marian wrote."
+        )
     text = arrays[SETTINGS].tobytes().rstrip(b"\0").decode("utf-8", errors="replace")
     settings = _load_yaml(text, path)
     problems = list(_problems(settings, arrays))

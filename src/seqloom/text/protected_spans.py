@@ -283,7 +283,8 @@ def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
     """Return how to insert a protected span into an output: its place and the spaces around it.
 
     If a punctuation mark, a placeholder or a tag is attached to a word of the source, it is also
-    attached to a word of the output. All other spans are separated from words by spaces.
+    attached to a word of the output. If it is attached to two words, it is attached to the first of
+    them. All other spans are separated from words by spaces.
 
     number: index of the span in `protected.inner`, which lists the spans inside the text
     word:   number of output words before the span
@@ -291,14 +292,14 @@ def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
     start, end = protected.inner[number]
     text = protected.core[start:end]
     is_mark = all(category(character)[0] == "P" for character in text)
-    is_placeholder = _IS_PLACEHOLDER.match(text) is not None
+    can_join = is_mark or _IS_PLACEHOLDER.match(text) is not None
     space_before = protected.core[start - 1 : start].isspace()
     space_after = protected.core[end : end + 1].isspace()
     return Insertion(
         text,
         word,
-        joins_previous=not space_before and (is_placeholder or (is_mark and space_after)),
-        joins_next=space_before and not space_after and (is_placeholder or is_mark),
+        joins_previous=can_join and not space_before,
+        joins_next=can_join and space_before and not space_after,
     )
 
 
@@ -338,19 +339,37 @@ def missing_numbers(source: str, output: str) -> list[str]:
     """Return the numbers with at least two digits that a source contains and its output does not.
 
     Full stops, commas and spaces between digits are ignored: 1,234 and 1.234 are the same number.
+    Whole numbers are compared: 312 does not contain the number 12.
     """
-    digits = _plain_digits(output)
+    joined, spaced = _plain_digits(output), _plain_digits(output, space=" ")
     numbers = dict.fromkeys(match[0] for match in _NUMBER.finditer(source))
     return [
         number
         for number in numbers
-        if len(_plain_digits(number)) > 1 and _plain_digits(number) not in digits
+        for digits in [_plain_digits(number)]
+        # The first test is fast. The second one also compares the ends of the number.
+        if len(digits) > 1 and (digits not in joined or not _contains_number(spaced, digits))
     ]
 
 
-def _plain_digits(text: str) -> str:
-    """Remove separators between digits, and write the digits of all scripts as 0 to 9."""
-    joined = _BETWEEN_DIGITS.sub("", text)
+def _contains_number(text: str, digits: str) -> bool:
+    """True if a text contains this number as a whole.
+
+    text: a text that `_plain_digits` returned. A space in it can separate two numbers or the groups
+          of one number: "12 300" contains 12, 300 and 12300
+    """
+    pattern = r"(?<!\d)" + " ?".join(digits) + r"(?!\d)"
+    return re.search(pattern, text) is not None
+
+
+def _plain_digits(text: str, space: str = "") -> str:
+    """Remove separators between digits, and write the digits of all scripts as 0 to 9.
+
+    space: what replaces a separator that contains white space
+    """
+    joined = _BETWEEN_DIGITS.sub(
+        lambda match: space if any(map(str.isspace, match[0])) else "", text
+    )
     if joined.isascii():
         return joined
     return "".join(

@@ -4,7 +4,7 @@ White space and line breaks between segments are preserved.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +16,8 @@ from seqloom.text.protected_spans import Span, cluster_start
 Fits = Callable[[str], bool]
 """A function that returns True if a text is short enough for one model input."""
 FindSpans = Callable[[str], Sequence[Span]]
-"""A function that returns the protected spans of a text, such as URLs. A text is not split inside
-a span, except at white space."""
+"""A function that returns the protected spans of a text, such as URLs. If a sentence is too long
+for one model input, it is not split inside a span."""
 
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SENTENCE_END = re.compile(
@@ -253,8 +253,8 @@ def _split_position(text: str, find_spans: FindSpans) -> int | None:
 
     A text is split at the end of a clause near its middle. If there is none, the text is split at
     the white space closest to its middle. A text without white space is split near its middle, but
-    neither inside a protected span, such as a URL, nor between a character and its combining
-    marks.
+    not between a character and its combining marks. No text is split inside a protected span, such
+    as a URL or a tag with attributes.
     """
     # Characters count as many times as their decomposed form is long, so that a composed and a
     # decomposed text are split at the same place.
@@ -263,11 +263,14 @@ def _split_position(text: str, find_spans: FindSpans) -> int | None:
     clause_ends = [match.end() for match in _CLAUSE_END.finditer(text)]
     central = [end for end in clause_ends if half / 2 <= positions[end] <= 3 * half / 2]
     inner_spaces = [match.end() for match in _SPACE.finditer(text.rstrip()) if match.start()]
+    spans = find_spans(text)
     for ends in (central, inner_spaces):
-        if ends:
-            return min(ends, key=lambda end: abs(positions[end] - half))
+        for end in sorted(ends, key=lambda end: abs(positions[end] - half)):
+            before = bisect_left(spans, (end, end)) - 1  # the last span that starts before `end`
+            if before < 0 or spans[before][1] <= end:
+                return end
     middle = cluster_start(text, max(1, bisect_right(positions, half) - 1))
-    for start, end in find_spans(text):
+    for start, end in spans:
         if start < middle < end:
             middle = start if start > 0 else end
     return middle if 0 < middle < len(text) else None

@@ -50,7 +50,7 @@ from seqloom.data.readers.extension import read_extension
 from seqloom.data.readers.formats.tables import arrow_paths
 from seqloom.data.readers.generated.gestures import GESTURES_VERSION
 from seqloom.data.readers.generated.scenes import SCENE_VERSION
-from seqloom.data.readers.images import image_names
+from seqloom.data.readers.images import image_container, image_names
 from seqloom.data.readers.parallel_files import parallel_paths
 from seqloom.data.readers.splits import (
     corpora_of,
@@ -195,7 +195,7 @@ def _content_identity(corpus: CorpusConfig, folder: str, split: Split) -> Any:
             files = [captions, *([] if names is None else [names])]
             return [
                 [file_digest(locate(name, folder)) for name in files],
-                [images_digest(Path(folder).expanduser() / name) for name in containers],
+                [images_digest(image_container(name, folder)) for name in containers],
             ]
         case ScenesConfig():
             return [corpus.model_dump(mode="json"), SCENE_VERSION, split]

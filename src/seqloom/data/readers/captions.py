@@ -7,7 +7,7 @@ from pathlib import Path
 from seqloom.config.schema.corpora import CaptionsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.images import image_names
+from seqloom.data.readers.images import image_container, image_names
 from seqloom.data.readers.text_files import locate, read_lines
 
 MAX_LISTED = 5
@@ -32,6 +32,11 @@ def read_captions(config: CaptionsConfig, folder: str) -> Iterator[Example]:
         name = _CAPTION_NUMBER.sub("", name.strip())
         if selected is not None and name not in selected:
             continue
+        if "/" in name:
+            raise DataError(
+                f"{path}:{number}: the image {name} is a path; write only the name of the file, and "
+                "add its folder or archive to `images`"
+            )
         if name not in image_paths:
             raise DataError(
                 f"{path}:{number}: the image {name} is in none of {', '.join(config.images)}; add "
@@ -57,7 +62,7 @@ def _image_paths(config: CaptionsConfig, folder: str) -> dict[str, str]:
     first one is used."""
     paths: dict[str, str] = {}
     for container in config.images:
-        container_path = Path(folder).expanduser() / Path(container).expanduser()
+        container_path = image_container(container, folder)
         for name in image_names(container_path):
             paths.setdefault(name.rsplit("/", 1)[-1], f"{container_path}/{name}")
     return paths

@@ -15,8 +15,8 @@ import numpy as np
 from seqloom.config.schema.corpora import FramesConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
-from seqloom.data.readers.text_files import locate_all, read_lines
+from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells, read_column_names
+from seqloom.data.readers.text_files import locate_all
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,8 @@ def read_frame_sequences(
 def _other_columns(path: Path, config: FramesConfig) -> list[str]:
     """Return the names of all columns except the column that names the sequence and the column of
     labels."""
-    header = next(iter(read_lines(path)), "")
-    names = [name.strip() for name in header.split(",")]
-    columns = [name for name in names if name and name not in (config.sequence, config.label)]
+    used = ("", config.sequence, config.label)
+    columns = [name for name in read_column_names(path) if name not in used]
     if not columns:
         raise DataError(
             f"{path}:1: there is no column of numbers beside {config.sequence} and {config.label}; "

@@ -19,6 +19,15 @@ Pixels = NDArray[np.uint8]
 """(3, height, width)"""
 
 
+def image_container(name: str, folder: str) -> Path:
+    """Return the path of a folder or an archive of images.
+
+    name:   the path as written in the recipe
+    folder: the setting `data.folder`. A relative `name` is relative to this folder.
+    """
+    return Path(folder).expanduser() / Path(name).expanduser()
+
+
 def image_names(container: Path) -> Iterator[str]:
     """Return the paths of all images in a folder or an archive, relative to this container."""
     if container.is_dir():
@@ -85,7 +94,7 @@ def _read_content(path: Path) -> bytes:
         return path.read_bytes()
     archive_path = next((parent for parent in path.parents if parent.is_file()), None)
     if archive_path is None:
-        raise NotFoundError(f"{path}: there is no such image")
+        raise NotFoundError(f"{path.absolute()}: there is no such image; correct the path")
     archive = _open_archive(str(archive_path), archive_path.stat().st_mtime_ns)
     member = path.relative_to(archive_path).as_posix()
     try:

@@ -86,7 +86,9 @@ def locate_all(names: FileNames, folder: str) -> list[Path]:
 
 def _is_pattern(name: str, folder: str) -> bool:
     """Return True if the name contains *, ? or [ and no file has this name."""
-    return glob.has_magic(name) and not (Path(folder).expanduser() / name).is_file()
+    return (
+        glob.has_magic(name) and not (Path(folder).expanduser() / Path(name).expanduser()).is_file()
+    )
 
 
 def _expand(pattern: str, folder: str) -> list[Path]:

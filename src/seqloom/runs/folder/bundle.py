@@ -32,7 +32,12 @@ from seqloom.runs.folder.integrity import (
     read_pointers,
     weights_store,
 )
-from seqloom.runs.folder.weights import assign_weights, limited_size, read_tensors
+from seqloom.runs.folder.weights import (
+    COPY_OR_VERSION,
+    assign_weights,
+    limited_size,
+    read_tensors,
+)
 from seqloom.tasks.build import load_task
 from seqloom.tasks.task import Task
 
@@ -136,17 +141,17 @@ def _load_bundle(folder: Path, device: torch.device, settings: Sequence[str]) ->
             f"Continue it with `seqloom train {folder} --resume`"
         )
     path = weights / WEIGHTS
+    tensors = read_tensors(path)
+    remedy = "Change only settings that keep the weights valid, such as attention.selection."
     try:
-        tensors = read_tensors(path)
-        with limited_size(tensors, path):
+        with limited_size(tensors, path, remedy if settings else COPY_OR_VERSION):
             model = build_model(config.model, task.signature)
-        assign_weights(model, tensors, path)
+        assign_weights(model, tensors, path, remedy if settings else COPY_OR_VERSION)
     except StorageError as error:
         if not settings:
             raise
         raise ConfigError(
-            f"{folder}: the trained weights do not fit the settings {', '.join(settings)}. Change "
-            f"only settings that keep the weights valid, such as attention.selection.\n{error}"
+            f"{folder}: the trained weights do not fit the settings {', '.join(settings)}.\n{error}"
         ) from error
     digest = _weights_digest(weights)
     model.to(device).eval().requires_grad_(False)

@@ -18,7 +18,14 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import read_format, read_manifest
 from seqloom.runs.folder.archive import open_run
-from seqloom.runs.folder.integrity import CONFIG, EVALUATION, WEIGHTS, is_run, weights_store
+from seqloom.runs.folder.integrity import (
+    CONFIG,
+    COPY_RUN,
+    EVALUATION,
+    WEIGHTS,
+    is_run,
+    weights_store,
+)
 from seqloom.runs.folder.listing import describe_corpus, format_time
 from seqloom.runs.recipe import read_events
 from seqloom.text.build import load_tokenizer
@@ -162,7 +169,10 @@ def _count_parameters(folder: Path) -> int | None:
 
     Returns None if there is no weights file yet, that is, before the first evaluation.
     """
-    weights = weights_store(folder).current_path()
+    try:
+        weights = weights_store(folder).current_path()
+    except StorageError as error:
+        raise StorageError(f"{error}. {COPY_RUN}") from error
     if weights is None:
         return None
     total = 0
@@ -174,7 +184,7 @@ def _count_parameters(folder: Path) -> int | None:
                     size *= length
                 total += size
     except (SafetensorError, OSError) as error:
-        raise StorageError(f"{weights / WEIGHTS}: cannot be read: {error}") from error
+        raise StorageError(f"{weights / WEIGHTS}: cannot be read: {error}. {COPY_RUN}") from error
     return total
 
 

@@ -31,6 +31,8 @@ EVENT_LOG = "metrics.jsonl"
 WEIGHTS = "model.safetensors"
 TRAINER = "trainer.json"
 EVALUATION = "evaluation"
+COPY_RUN = "Copy the whole run again from its source, or restore it from a backup."
+"""Advice in error messages about weights that cannot be read or do not match the model."""
 
 Pointers = tuple[bytes | None, ...]
 """The contents of the files `best` and `latest`; None for a missing file."""

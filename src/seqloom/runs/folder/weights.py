@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from seqloom.core.errors import StorageError
+from seqloom.runs.folder.integrity import COPY_RUN
 
 RENAMED = tuple(
     (re.compile(old), new)
@@ -39,6 +40,12 @@ MAX_HEADER_BYTES = 8 * 1024 * 1024
 
 TOO_LARGE = re.compile("not enough memory|can't allocate memory|overflow")
 """Matches the errors of torch about a tensor that does not fit into memory."""
+
+COPY_OR_VERSION = (
+    f"{COPY_RUN} If another version of seqloom wrote the run, use that version; `seqloom info` "
+    "prints it."
+)
+"""Advice for weights of a run that do not match the model of the run."""
 
 
 def current_name(name: str) -> str:
@@ -73,12 +80,16 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             )
         tensors = safetensors.torch.load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise StorageError(f"{path}: is not a readable safetensors file: {error}") from error
+        raise StorageError(
+            f"{path}: is not a readable safetensors file: {error}. {COPY_RUN}"
+        ) from error
     return {current_name(name): tensor for name, tensor in tensors.items()}
 
 
 @contextmanager
-def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
+def limited_size(
+    weights: Mapping[str, Tensor], path: Path, remedy: str = COPY_OR_VERSION
+) -> Iterator[None]:
     """Context manager for building a model. Raises a StorageError if the model becomes much larger
     than its stored weights.
 
@@ -86,7 +97,8 @@ def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
     machine has. Layers register their parameters before they initialise them, so the error is
     raised before the memory is used. `assign_weights` reports smaller differences in detail.
 
-    path: the file of the weights, for the error message
+    path:   the file of the weights, for the error message
+    remedy: end of the error message: what the user can do
     """
     values = sum(tensor.numel() for tensor in weights.values())
     limit = 2 * values + 1_000_000
@@ -103,8 +115,8 @@ def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
         size += parameter.numel()
         if size > limit:
             raise StorageError(
-                f"{path}: does not match the model of config.toml: the file has {values:,} values, "
-                f"and the model has more than {limit:,}"
+                f"{path}: does not match the configuration of the model: the file has {values:,} "
+                f"values, and the model has more than {limit:,}. {remedy}"
             )
 
     hook = register_module_parameter_registration_hook(check)
@@ -114,16 +126,20 @@ def limited_size(weights: Mapping[str, Tensor], path: Path) -> Iterator[None]:
         if not TOO_LARGE.search(str(error)):
             raise
         raise StorageError(
-            f"{path}: cannot build the model that config.toml describes: {error}"
+            f"{path}: cannot build the model that config.toml describes: {error}. If the model is "
+            f"large, use a machine with more memory. {remedy}"
         ) from error
     finally:
         hook.remove()
 
 
-def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+def assign_weights(
+    model: nn.Module, weights: Mapping[str, Tensor], path: Path, remedy: str = COPY_OR_VERSION
+) -> None:
     """Copy weights into a model. Every name and shape must match.
 
-    path: the file or folder of the weights, for the error message
+    path:   the file or folder of the weights, for the error message
+    remedy: last line of the error message: what the user can do
     """
     parameters = dict(model.named_parameters())
     problems = [f"'{name}' is missing" for name in parameters.keys() - weights.keys()]
@@ -140,7 +156,9 @@ def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) 
     ]
     if problems:
         listed = "\n".join(f"  {problem}" for problem in sorted(problems))
-        raise StorageError(f"{path}: does not match the model of config.toml:\n{listed}")
+        raise StorageError(
+            f"{path}: does not match the configuration of the model:\n{listed}\n{remedy}"
+        )
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])

@@ -53,10 +53,19 @@ def check_completion(service: Service, request: CompleteRequest) -> None:
     service.limits.check_texts("prompts", request.prompts)
     check_maximum("samples", request.samples, service.limits.n_best)
     check_maximum("max_length", request.max_length, service.limits.output_tokens)
-    if request.temperature == 0 and request.samples > 1:
+    check_temperature(request.temperature, "samples", request.samples)
+
+
+def check_temperature(temperature: float | None, field: str, count: int) -> None:
+    """Raise a 422 error if a request asks for several outputs that would all be equal.
+
+    field: name of the field that contains the number of outputs
+    count: number of outputs
+    """
+    if temperature == 0 and count > 1:
         raise invalid_field(
-            "samples",
-            "with temperature 0, all samples are equal; use samples = 1 or raise temperature",
+            field,
+            f"with temperature 0, all outputs are equal; use {field} = 1 or raise temperature",
         )
 
 

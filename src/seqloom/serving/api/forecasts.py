@@ -94,8 +94,10 @@ def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> Se
     task = forecaster.task.config
     _check_rows(f"{field}.observed", window.observed, task.observe, (*columns, *context))
     future_context = window.context or []
-    if context or future_context:
+    if context:
         _check_rows(f"{field}.context", future_context, task.predict, context)
+    elif future_context not in ([], [[]] * task.predict):
+        raise invalid_field(f"{field}.context", "the run has no context columns; omit context")
     return SeriesWindow(
         np.array(window.observed),
         np.zeros((task.predict, len(columns))),
@@ -105,7 +107,7 @@ def _to_window(forecaster: Forecaster, field: str, window: ForecastWindow) -> Se
 
 
 def _check_rows(field: str, rows: list[list[float]], count: int, columns: tuple[str, ...]) -> None:
-    names = ", ".join(columns) or "nothing"
+    names = ", ".join(columns)
     if len(rows) != count:
         raise invalid_field(
             field, f"has {len(rows)} rows; the run expects {count} rows (columns: {names})"

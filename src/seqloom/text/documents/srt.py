@@ -13,8 +13,10 @@ from seqloom.core.errors import DataError
 from seqloom.text.documents.parts import Part, split_at, text_parts
 
 TIME = re.compile(r"\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}\s*-->\s*\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}(?:\s.*)?")
-MARKUP = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|^[-–—]\s*", re.MULTILINE)
-"""Tags, and the dash at the start of a line of a dialogue."""
+MARKUP = re.compile(
+    r"(?:<[^<>\n]*>|\{[^{}\n]*\}|^(?=[^\S\n]*[-–—]))(?:[^\S\n]*[-–—][-–—\s]*+)?", re.MULTILINE
+)
+"""Tags, and the dashes at the start of a line or after a tag, which mark a dialogue."""
 MIN_WIDTH = 42
 """Translations are wrapped into lines of at most this number of characters, a common limit for
 subtitles. If the original cue has a longer line, the length of that line is the limit."""

@@ -77,7 +77,8 @@ class Start:
             for name, parameter in model.named_parameters()
             if name in self.weights
         }
-        assign_weights(model, {**self.weights, **extended}, Path(self.run))
+        remedy = "Remove [model] from the recipe. Fine-tuning uses the model of this run."
+        assign_weights(model, {**self.weights, **extended}, Path(self.run), remedy)
 
     def optimizer_tensors(self, model: Model) -> dict[str, Tensor]:
         """Return the optimiser state of the parent, the run that fine-tuning starts from.

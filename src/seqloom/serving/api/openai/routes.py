@@ -18,7 +18,7 @@ from seqloom.core.errors import SeqloomError
 from seqloom.decoding.forced import alternatives
 from seqloom.runs.options import PredictionOptions
 from seqloom.runs.prediction import Prediction
-from seqloom.serving.api.completion import choose_seed, completion_decoding
+from seqloom.serving.api.completion import check_temperature, choose_seed, completion_decoding
 from seqloom.serving.api.errors import OPENAI_ERROR_RESPONSES, invalid_field, openai_error_body
 from seqloom.serving.api.openai.outputs import (
     IncrementalText,
@@ -107,8 +107,7 @@ def _check_request(service: Service, request: OpenAiCompletionRequest) -> None:
             "echo",
             "cannot be combined with logprobs; /api/score returns the probabilities of texts",
         )
-    if request.temperature == 0 and (request.n or 1) > 1:
-        raise invalid_field("n", "temperature 0 has a single output; use n = 1")
+    check_temperature(request.temperature, "n", request.n or 1)
     unsupported = {
         "best_of": request.best_of not in (None, request.n or 1),
         "suffix": bool(request.suffix),
