@@ -86,14 +86,15 @@ def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
 def test_overload_gets_503_and_does_not_lower_the_throughput(server: ServerProcess) -> None:
     """All responses are 200 or 503 with Retry-After, and the server recovers at once."""
     clients = count_trials(64, 256)
-    rate_before = count_ok(generate_load(server.port, REQUEST, 4, 2)) / 2
+    window = count_trials(2, 10)
+    rate_before = count_ok(generate_load(server.port, REQUEST, 4, window)) / window
     memory_before, seconds = resident_mib(server), count_trials(2, 120)
     results = generate_load(server.port, REQUEST, clients, seconds)
     statuses = Counter(status for status, _ in results)
     wait_until(lambda: is_idle(server), 5)
     memory_growth = resident_mib(server) - memory_before
     rejection_times = [latency for status, latency in results if status == 503]
-    rate_after = count_ok(generate_load(server.port, REQUEST, 4, 2)) / 2
+    rate_after = count_ok(generate_load(server.port, REQUEST, 4, window)) / window
     save_results(
         "overload",
         seconds=seconds,
@@ -109,8 +110,10 @@ def test_overload_gets_503_and_does_not_lower_the_throughput(server: ServerProce
     assert set(statuses) == {200, 503}, statuses
     assert memory_growth < 64
     assert server.post("/api/translate", **SHORT_REQUEST).status_code == 200
-    # On a busy machine two measurements can differ by half; the saved results are more precise.
-    assert statuses[200] / seconds > 0.5 * min(rate_before, rate_after)
+    if IS_CAMPAIGN:
+        assert statuses[200] / seconds >= 0.9 * (rate_before + rate_after) / 2
+    else:  # other tests run at the same time, so two measurements can differ by half
+        assert statuses[200] / seconds > 0.5 * min(rate_before, rate_after)
 
 
 def test_a_request_past_its_deadline_gets_503(server: ServerProcess) -> None:

@@ -15,15 +15,15 @@ from starlette.types import Message, Send
 from seqloom.serving.api.errors import ApiError, busy_error, stopping_error
 from seqloom.serving.server.limits import Limits
 
-REJECTION_INTERVAL = 0.002
+REJECTION_INTERVAL = 0.004
 """Under overload, rejections are scheduled at intervals of this many seconds. The scheduled times
 are then rounded up to multiples of REJECTION_TICK."""
 REJECTION_TICK = 0.05
 """Delayed rejections are sent together, at multiples of this many seconds. If they were sent one by
 one, each of them would take the interpreter lock from the thread that runs the model."""
-MAX_REJECTION_DELAY = 0.25
-"""Maximum delay of a scheduled rejection in seconds. Rounding up to a multiple of REJECTION_TICK
-can make the delay longer."""
+MAX_REJECTION_DELAY = 1.0
+"""Maximum delay of a scheduled rejection in seconds, the same as in its header Retry-After.
+Rounding up to a multiple of REJECTION_TICK can make the delay longer."""
 
 
 class AdmissionControl:
