@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -129,8 +130,8 @@ def accessibility_problems(page: Page, *rules: str) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+@contextmanager
+def open_browser() -> Iterator[Browser]:
     path = chromium()
     if path is None:
         pytest.skip("Chromium is not installed (apt-get install chromium)")

@@ -6,10 +6,14 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Bit-exact results require a fixed number of threads, and a process with threads cannot be forked
 # safely. The tests also give the same results on a machine with a GPU.
@@ -77,3 +81,12 @@ def sentence_run(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) 
     from sentence_runs import train_sentence_run
 
     return train_sentence_run(tmp_path_factory.mktemp("sentences") / "run")
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """Chromium. Defined here once, because a process can run Playwright only once at a time."""
+    from browsing import open_browser
+
+    with open_browser() as opened:
+        yield opened

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsing import accessibility_problems, browser
+from browsing import accessibility_problems
 from tools.site.check_links import find_problems
 from tools.site.links import ROOT
-
-__all__ = ["browser"]
 
 pytestmark = pytest.mark.long
 

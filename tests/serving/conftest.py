@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from browsing import browser, desk, reports, visitor
+from browsing import desk, reports, visitor
 from server_process import KEY, ServerProcess, start_server
 from small_runs import TRAINERS
 
-__all__ = ["browser", "desk", "reports", "visitor"]  # fixtures
+__all__ = ["desk", "reports", "visitor"]  # fixtures
 
 
 @pytest.fixture(scope="session")
