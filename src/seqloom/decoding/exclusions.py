@@ -11,8 +11,8 @@ from seqloom.decoding.search import SearchRequest
 class Exclusions:
     """The tokens that a search request excludes, for each of its sources.
 
-    A search forbids these tokens before it applies its general `Rules`. If no other token
-    remains allowed, the rules allow END, so that every hypothesis can end.
+    A search forbids these tokens before it applies its general `Rules`. If this leaves no
+    token, the rules allow END, so that every hypothesis can end.
     """
 
     def __init__(self, request: SearchRequest) -> None:

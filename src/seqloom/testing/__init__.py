@@ -1,4 +1,4 @@
-"""Checks for extensions, to call in the tests of a package that extends seqloom.
+"""Functions that check extensions. Call them in the tests of a package that extends seqloom.
 
 Each check takes the class or function of an extension and its settings, as they would be in a
 recipe. It raises AssertionError if the extension does not do what seqloom relies on:

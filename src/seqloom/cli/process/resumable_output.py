@@ -76,7 +76,7 @@ class StdoutLines:
 
 @dataclass(frozen=True)
 class OutputFile:
-    """The file of the option --output, and the files beside it while it is incomplete."""
+    """The file that --output names, and the files that exist beside it until it is complete."""
 
     path: Path
 

@@ -158,10 +158,10 @@ class BatchStream:
         return batch
 
     def close(self) -> None:
-        """End the thread that plans the next shard. The stream cannot be used afterwards.
+        """Plan no more shards. The stream cannot be used afterwards.
 
-        If the planning has already started, it continues, but its result is not used. This method
-        does not wait for it.
+        If a shard is being planned, its plan is completed but not used. The thread ends after it;
+        this method does not wait for that.
         """
         self._planner.shutdown(wait=False, cancel_futures=True)
 

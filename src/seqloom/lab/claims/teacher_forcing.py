@@ -1,6 +1,8 @@
-"""Tests the claim: a model learns faster with teacher forcing than with free running.
+"""Tests two claims about teacher forcing.
 
-A model that is trained with scheduled sampling is more robust to its own errors.
+1. A model learns faster with teacher forcing than with free running.
+2. A model trained with scheduled sampling is more robust to its own errors than one trained with
+   teacher forcing only.
 """
 
 from dataclasses import dataclass

@@ -26,7 +26,7 @@ BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class Document:
-    """A document, divided into texts to translate and everything else.
+    """A document, divided into parts. Some are texts to translate; the others stay as they are.
 
     parts:   all parts of the document in order. A "\\n" in them stands for `newline`.
     newline: line ending of the document: "\\r\\n" if all its lines end with this, otherwise "\\n"
