@@ -12,9 +12,11 @@ import platform
 import torch
 from torch import Tensor
 
+from seqloom.core.threads import THREADS_VARIABLE
+
 IS_ARM = platform.machine() in ("aarch64", "arm64")
 """True on 64-bit ARM."""
-PRODUCTS_USE_ONE_THREAD = os.environ.get("OMP_NUM_THREADS") == "1"
+PRODUCTS_USE_ONE_THREAD = os.environ.get(THREADS_VARIABLE) == "1"
 """True if the library for matrix products (OpenBLAS or MKL) was loaded with one thread, as in a worker
 of `seqloom serve` or with `--threads 1`. `torch.set_num_threads` does not limit OpenBLAS."""
 TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"

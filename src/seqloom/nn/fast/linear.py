@@ -24,7 +24,7 @@ MAX_PACKED_ROWS = 256 if IS_ARM else 64
 """Maximum number of rows for which packed weights are faster than torch's own product."""
 MAX_PACKED_ROWS_ONE_THREAD = 16 if IS_ARM and not PRODUCTS_USE_ONE_THREAD else MAX_PACKED_ROWS
 """The same if torch is limited to one thread. On ARM it is smaller, because torch's own product still
-uses several cores, unless they were limited when torch was loaded."""
+uses several cores, unless OMP_NUM_THREADS was 1 when torch was loaded."""
 MAX_UNPACKED_ROWS = 1 if IS_ARM else 8
 """Maximum number of rows for which torch's own product is faster than packed weights. This holds
 for every layer on ARM, elsewhere only for layers whose output is narrower than their input."""
