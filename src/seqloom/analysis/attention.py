@@ -1,4 +1,4 @@
-"""Checks for commands that display the attention of a run over its source tokens."""
+"""Functions that check a run before a command displays its attention over source tokens."""
 
 from typing import assert_never
 
@@ -41,7 +41,8 @@ def check_has_text_source(run: Run) -> None:
 def no_attention_error(run: Run) -> ConfigError:
     """Return the error for a run without attention.
 
-    The message names the setting to change so that the model has attention.
+    The message says why the run has no attention. If the decoder is built in, the message also names
+    the setting that adds attention.
     """
     decoder = run.config.model.decoder
     match decoder:

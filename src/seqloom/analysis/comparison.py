@@ -22,7 +22,8 @@ class OutputPair:
 
     number:    position of the sentence in the data, counted from 1
     qualities: chrF of both outputs, or None if the sentence has no references
-    distance:  100 minus the chrF of the second output with the first output as its reference
+    distance:  how different the two outputs are: 100 minus the chrF of the second output, with the
+               first output as its reference
     """
 
     number: int

@@ -51,9 +51,10 @@ class SentenceErrors:
                       equals the reference
     after_reference:  log p of each reference token if the decoder reads the reference
     after_error:      log p of each reference token if the decoder reads the reference with one
-                      wrong token. If the output ends at `error_index`, this list also ends there
-    after_output:     log p of each reference token if the decoder reads its own output. This list
-                      ends where the output ends
+                      wrong token. If the output ends at `error_index`, no later token can be
+                      predicted, and `error_index` is the last index of this list
+    after_output:     log p of each reference token if the decoder reads its own output. If the
+                      output is shorter than the reference, this list ends where the output ends
 
     The three lists are equal up to and including `error_index`.
     """
@@ -76,10 +77,11 @@ class CurvePoint:
     There are several means, which differ in what the decoder reads before the token.
 
     distance:         number of tokens after the error; negative before the error
-    sentences:        number of sentences that reach this distance
+    sentences:        number of sentences whose reference has a token at this distance. A sentence
+                      whose output ends at the error counts only up to distance 0
     after_reference:  mean over these sentences if the decoder reads the reference
     after_error:      mean over these sentences if it reads the reference with one wrong token
-    output_sentences: number of sentences whose output also reaches this distance
+    output_sentences: number of these sentences whose output is also long enough for this distance
     after_output:     mean over these `output_sentences` sentences if the decoder reads its own
                       output
     after_reference_same_sentences:
@@ -136,7 +138,7 @@ def measure_error_propagation(
     """
     check_has_source(run)
     if not examples:
-        raise DataError("there are no sentences to measure error propagation on; give some")
+        raise DataError("there are no sentences to measure error propagation on; give at least one")
     by_index: dict[int, SentenceErrors] = {}
     for indices, batch in _batches(run, examples):
         sentences = _measure_batch(run, [examples[index] for index in indices], batch)

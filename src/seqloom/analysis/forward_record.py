@@ -120,10 +120,10 @@ def record_forward(model: Model, batch: Batch) -> ForwardRecord:
 
 
 def _record_encoder(model: Model, stack: ExitStack) -> list[RecordedLayer]:
-    """Start to record the hidden states of each encoder layer.
+    """Start recording the hidden states of each encoder layer.
 
-    Returns the records, which are filled when the encoder runs. Recording ends when `stack` is
-    closed.
+    Returns one empty record per layer. The records are filled when the encoder runs. Recording ends
+    when `stack` is closed.
     """
     match model.encoder:
         case RecurrentEncoder() as encoder:
@@ -135,9 +135,9 @@ def _record_encoder(model: Model, stack: ExitStack) -> list[RecordedLayer]:
 
 
 def _record_directions(encoder: RecurrentEncoder, stack: ExitStack) -> list[RecordedLayer]:
-    """Start to record the hidden states of each layer and direction of a recurrent encoder.
+    """Start recording the hidden states of each layer and direction of a recurrent encoder.
 
-    Returns the records, which are filled when the encoder runs. Recording ends when `stack` is
+    Returns empty records. They are filled when the encoder runs. Recording ends when `stack` is
     closed.
     """
     has_both = bool(encoder.forward_layers) and bool(encoder.backward_layers)
@@ -249,10 +249,10 @@ def _attend_by_step(attended: RecordedAttention, memory: Memory) -> Callable[...
 def _record_outputs(
     layers: Sequence[nn.Module], width: int, stack: ExitStack
 ) -> list[RecordedLayer]:
-    """Start to record the output of each Transformer layer.
+    """Start recording the output of each Transformer layer.
 
-    Returns the records, which are filled when the layers run. Recording ends when `stack` is
-    closed.
+    Returns one empty record per layer. The records are filled when the layers run. Recording ends
+    when `stack` is closed.
     """
     records = []
     for number, layer in enumerate(layers, start=1):
@@ -261,9 +261,12 @@ def _record_outputs(
         def split(
             module: nn.Module, arguments: object, stream: Tensor, record: RecordedLayer = record
         ) -> Tensor:
-            """Record the output (B, N, D) of a layer as N tensors, one for each position.
+            """Forward hook that records the output of a layer as N tensors, one per position.
 
-            Returns the output as the stack of these tensors, so that gradients reach them.
+            Returns a stack of these tensors. The model continues with this stack instead of
+            `stream`, so that gradients reach the recorded tensors.
+
+            stream: (B, N, D) output of the layer
             """
             record.states.extend(stream.unbind(1))
             return torch.stack(record.states, dim=1)

@@ -48,8 +48,8 @@ class ForwardTrace:
     attention:     (T, S) attention weights of each step, averaged over heads; None without attention
     probabilities: (T,) probability of each output token, given the tokens before it
     contexts:      (T, C) attention context of each step; None without attention
-    readers:       the decoder vectors that are computed from the context of a step: "state" or
-                   "output" of the same step, or "next state"; empty without attention
+    readers:       which decoder vectors are computed from the context of step t: "state" (of step
+                   t), "output" (of step t) or "next state" (of step t + 1). Empty without attention
     """
 
     source: tuple[str, ...]
@@ -114,7 +114,7 @@ def _cells(name: str, model: Model) -> tuple[str | None, str]:
         problems.append(f"its decoder is a {type(decoder).__name__}")
     if problems or not isinstance(decoder, RecurrentDecoder):
         raise ConfigError(
-            f"{name}: has no hidden states that change from step to step: {' and '.join(problems)}. "
+            f"{name}: the model is not recurrent: {' and '.join(problems)}. "
             "Use a run with a recurrent model (model.encoder.kind and model.decoder.kind = "
             "'recurrent')."
         )
@@ -143,9 +143,9 @@ def _contexts(attention: RecordedAttention) -> Tensor:
 def _context_readers(
     uses: frozenset[ContextUse], query_is_previous_state: bool
 ) -> frozenset[ContextReader]:
-    """Return which decoder vectors are computed from the attention context of a step.
+    """Return which decoder vectors are computed from the attention context of step t.
 
-    They are named "state" (of the same step), "output" (of the same step) and "next state".
+    The vectors are "state" (of step t), "output" (of step t) and "next state" (of step t + 1).
 
     uses:                    where the decoder uses the context, for example at its "input"
     query_is_previous_state: True if the attention query is the state of the previous step. The

@@ -7,8 +7,11 @@ x is the embedded token that a step reads. A gradient passes from the decoder to
 paths: through the summary that initialises the decoder state (the chain), and through the encoder
 states that the decoder attends to or copies from (attention). The input of a decoder step affects
 the prediction of the same step (own) and, through the recurrence or through self-attention, the
-predictions of later steps (later). Both sums are exact for every model: the graph is cut at the
-encoder output, and each path is differentiated separately.
+predictions of later steps (later).
+
+Both sums are exact for every model. To separate chain and attention, the autograd graph is cut at
+the encoder output, and each path is differentiated separately. To separate own and later, the loss
+of each step is differentiated separately.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,12 +55,12 @@ class GradientFlow:
 
     @property
     def source(self) -> Tensor:
-        """(B, S, D) gradient at the source inputs, the sum of both paths."""
+        """(B, S, D) complete gradient at the encoder inputs: `chain` + `attention`."""
         return self.chain + self.attention
 
     @property
     def target(self) -> Tensor:
-        """(B, T, E) gradient at the decoder inputs, from all predictions."""
+        """(B, T, E) complete gradient at the decoder inputs: `own` + `later`."""
         return self.own + self.later
 
 
@@ -102,7 +105,7 @@ def _check_model(model: Model) -> None:
     if isinstance(model.encoder, ImageEncoder):
         raise ConfigError(
             "an image encoder reads the complete image in one step, so there are no source steps "
-            "to measure gradients at"
+            "to measure gradients at; use --at states, attention or weights"
         )
     for part in (model.encoder, model.decoder):
         if part is not None and type(part).__module__.partition(".")[0] != "seqloom":
@@ -131,9 +134,9 @@ def _leaf(tensor: Tensor) -> Tensor:
 
 @contextmanager
 def _capture_inputs(part: nn.Module | None) -> Iterator[list[Tensor]]:
-    """Context manager that makes the embedded inputs of an encoder or decoder autograd leaves.
+    """Replace the embedded inputs of an encoder or decoder by autograd leaves with equal values.
 
-    Yields a list. The forward pass inside the context appends the leaves to this list.
+    Context manager. Yields a list, to which the forward pass inside the context appends the leaves.
     """
     captured: list[Tensor] = []
 

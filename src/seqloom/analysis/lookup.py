@@ -1,6 +1,6 @@
 """Looks up a query in a table of keys and values, with three methods.
 
-The methods lead from a hash table to attention:
+The first method works like a hash table. The last one is attention:
 
     exact      the value whose key equals the query; zero if there is no such key
     nearest    the value whose key is nearest to the query

@@ -128,9 +128,10 @@ class LossGradientTrace:
     output:    pieces of the output whose loss is differentiated
     step:      the prediction whose loss is differentiated, counted from 1; None: all predictions
     loss:      -log p of that prediction, or the sum over all predictions
-    encoder:   gradient norms at the hidden states h of each encoder layer
-    decoder:   gradient norms at the hidden states s of each decoder layer; empty for a decoder
-               without hidden states, which predicts labels
+    encoder:   gradient norms at the hidden states h of each encoder layer; for an image encoder,
+               only at its output
+    decoder:   gradient norms at the hidden states s of each decoder layer; empty for a label
+               decoder, which has no hidden states
     attention: gradients of every head in every decoder layer with cross-attention
     weights:   gradient norm at every parameter
     """
@@ -240,7 +241,10 @@ def differentiate_output(
     step: int | None = None,
     decoding: DecodingConfig | None = None,
 ) -> tuple[Prediction, LossGradients]:
-    """Return the output whose loss is differentiated, and the gradients of this loss."""
+    """Differentiate the loss of an output. Returns the output and the gradients of its loss.
+
+    The arguments are those of `trace_loss_gradients`.
+    """
     output = decode_output(run, text, target, decoding)
     if step is not None:
         check_step(step, output)
@@ -249,7 +253,10 @@ def differentiate_output(
 
 
 def source_labels(output: Prediction, gradients: LossGradients) -> tuple[str, ...]:
-    """Return one label per source position: its token or, for an image, "cell 1", "cell 2" …"""
+    """Return one label per source position: the token at this position.
+
+    The source positions of an image are the cells of a grid. Their labels are "cell 1", "cell 2" …
+    """
     cells = tuple(f"cell {number + 1}" for number in range(gradients.memory.shape[1]))
     return output.source_pieces or cells
 

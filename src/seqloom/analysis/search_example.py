@@ -4,10 +4,10 @@
     he threw a pie                        log p = -3.2
     I was hit with a pie that he threw    log p = -7.2
 
-A small decoder reads the probability of each next word from a table. The lecture gives the three
-outputs and their log-probabilities, which include END. The numbers in the table are chosen such
-that the log-probabilities of the words of an output and of END add up to the number of the lecture.
-The searches are the same as for trained models.
+The lecture gives these three outputs and their log-probabilities. Instead of a trained model, a
+small decoder reads the log-probability of each next word from a table. For each of the three
+outputs, the table entries of its words and of END add up to the log-probability in the lecture. The
+search algorithms are the same as for trained models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ def search_example(
 ) -> InspectedSearch:
     """Search for translations of the example sentence "il a m'entarté", and trace the search.
 
-    decoding: the search. Default: beam search of width 2.
+    decoding: options of the search. Default: beam search of width 2.
     n_best:   number of outputs. Default: the beam width; the number of samples for sampling; 1 for
               greedy search; 5 for exhaustive search.
     """

@@ -47,7 +47,10 @@ MAX_TRACED_SEQUENCES = 20_000
 
 @dataclass(frozen=True)
 class Alternative:
-    """A possible token at a step, with its display name and log-probability."""
+    """A possible token at a step, with its log-probability.
+
+    piece: display name of the token, for example "▁house"
+    """
 
     token: int
     piece: str
@@ -208,7 +211,7 @@ class SearchInspection:
         """Replace one token of the best output, and let the search continue after the new token.
 
         step:  position of the token, counted from 1
-        piece: the new token, as a text or as its display name
+        piece: the new token: a text such as "house", or a display name such as "▁house"
         count: number of alternatives to return
         """
         [original] = self._hypotheses(self.prepared, 1)[:1]
@@ -248,7 +251,10 @@ class SearchInspection:
         return replace(self.prepared, prefix=tuple(prefix)) if prefix else self.prepared
 
     def parse_token(self, piece: str) -> tuple[int, ...]:
-        """Convert user input to tokens. The input is a text, or the display name of one token."""
+        """Convert user input to tokens.
+
+        piece: a text such as "house", or the display name of one token, such as "▁house" or "</s>"
+        """
         tokenizer = self.run.task.target_tokenizer
         if piece == SPECIAL_TOKENS[END]:
             return (END,)
@@ -272,7 +278,7 @@ class SearchInspection:
         return {self.name_of(token): token for token in range(len(SPECIAL_TOKENS), size)}
 
     def name_of(self, token: int) -> str:
-        """Return the display name of a token."""
+        """Return the display name of a token: its piece, for example "▁house", or "</s>" for END."""
         if token < len(SPECIAL_TOKENS):
             return SPECIAL_TOKENS[token]
         return self.run.task.target_tokenizer.pieces([token])[0]
@@ -295,11 +301,11 @@ class SearchInspection:
 
 
 def traceable_search(decoding: DecodingConfig) -> SearchConfig:
-    """Return a search whose trace is not too large to show.
+    """Return the given search options, limited so that the trace is not too large to show.
 
-    For an exhaustive search, the number of sequences is limited to `MAX_TRACED_SEQUENCES`. Other
-    searches are returned unchanged. Raises ConfigError for minimum Bayes risk decoding, which has
-    no steps to trace.
+    For exhaustive search, `max_sequences` is at most `MAX_TRACED_SEQUENCES`. The options of other
+    searches do not change. Raises ConfigError for minimum Bayes risk decoding, which has no steps
+    to trace.
     """
     if isinstance(decoding, MinimumBayesRiskConfig):
         raise ConfigError(

@@ -24,8 +24,9 @@ def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfi
     The note says which engine was chosen and why. There is no note if the user chose torch, or if
     the model is not a Transformer, because users expect torch in these cases.
 
-    If the engine is "compiled", the model is not compiled yet. Compilation takes about half a
-    minute and starts when a single text is decoded. Several texts are decoded without compilation.
+    If the engine is "compiled", this function does not compile the model yet. Compilation starts
+    when a single text is decoded for the first time, and takes about half a minute. If several
+    texts are decoded together, the model is used without compilation.
     """
     from seqloom.runs.engine.select import EngineChoice
 

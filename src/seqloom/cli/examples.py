@@ -21,8 +21,7 @@ def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
     output and the reference in NFC. If there are several references, each value is the maximum over
     the references.
 
-    Outputs can be sorted by this pair. Outputs with equal word F1 are then in the order of their
-    character F1.
+    The pair can be used as a sort key: outputs with equal word F1 are sorted by their character F1.
     """
     output, *references = (unicodedata.normalize("NFC", text) for text in (output, *references))
     words = max(_f1(output.split(), reference.split()) for reference in references)

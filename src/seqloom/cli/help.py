@@ -49,7 +49,10 @@ class Command(TyperCommand):
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands. The error for an unknown command lists the available commands."""
+    """The group of all commands. The error for an unknown command suggests similar commands.
+
+    If no command is similar, the error lists all commands.
+    """
 
     def get_params(self, ctx: Any) -> Any:
         parameters = super().get_params(ctx)

@@ -43,7 +43,8 @@ def skip_lines(portions: Iterator[list[str]], count: int) -> Iterator[list[str]]
     """Skip the first `count` lines and return an iterator over the remaining portions.
 
     portions: iterator over lists of lines
-    count:    number of lines to skip. The last skipped line must be the last line of a list
+    count:    number of lines to skip. Only whole lists can be skipped, so this must be the total
+              number of lines of the first few lists
     """
     while count > 0:
         count -= len(next(portions))
@@ -108,8 +109,9 @@ def _unequal_lengths(shorter: Path, lines: int) -> DataError:
 def read_examples(files: Sequence[Path] | None, data: DataConfig, split: Split) -> list[Example]:
     """Read examples from files, or from a split of a run's data if there are no files.
 
-    Two files are sources and references, line by line. One .tsv file has a source and one or more
-    references in each row. Any other single file has sources only.
+    Two files: the first has one source per line, the second one reference per line. One .tsv file:
+    each row has a source and one or more references. Any other single file has one source per line
+    and no references.
     """
     from seqloom.data.example import Example
     from seqloom.data.readers.splits import merge_references, read_split

@@ -103,7 +103,8 @@ def _add(
     panel:      panel of `seqloom --help` that lists the command
     example:    example for the help of the command itself
     name:       name of the command. Default: the name of the function
-    uses_model: True if the command computes with torch, so that it has --threads and --device
+    uses_model: True if the command computes with torch. Such a command has the options --threads
+                and --device
     """
     epilog = f"Example: {example}"
     register = app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)

@@ -35,8 +35,8 @@ def allows_colour(stream: TextIO) -> bool:
 def program_name() -> str:
     """Return the command that starts this program, for messages that recommend a command.
 
-    This is usually `seqloom`. If the user started another script `seqloom` than the one on PATH, it
-    is the path of that script.
+    This is usually `seqloom`. If the user started a script `seqloom` that is not the one on PATH,
+    this is the path of that script.
     """
     called = sys.argv[0]
     on_path = shutil.which("seqloom")

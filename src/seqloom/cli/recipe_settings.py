@@ -38,7 +38,9 @@ and meaning with every value."""
 def resolve_recipe(
     name: str, settings: Sequence[str] | None, parent: Path | None = None
 ) -> ResolvedRecipe:
-    """Read a recipe file or a bundled recipe, apply --set, and print warnings about settings.
+    """Read a recipe file or a bundled recipe, and apply --set.
+
+    Prints a warning about each automatic change, for example a renamed setting or a chosen preset.
 
     parent: the run of --from, for fine-tuning. It provides the settings that the recipe leaves out
     """

@@ -34,9 +34,9 @@ MAX_PERPLEXITY = 1_000_000
 
 
 def stdout_console() -> Console:
-    """Return a rich console that prints to stdout. It prints texts such as "[b]" or ":smile:" as they
-    are.
+    """Return a rich console that prints to stdout.
 
+    The console does not interpret markup such as "[b]" or ":smile:", but prints it unchanged.
     Colour is off if stdout is not a terminal or if the variable NO_COLOR is set.
     """
     return Console(
@@ -49,9 +49,9 @@ def stdout_console() -> Console:
 
 
 def stderr_console() -> Console:
-    """Return a rich console that prints to stderr. It prints texts such as "[b]" or ":smile:" as they
-    are.
+    """Return a rich console that prints to stderr.
 
+    The console does not interpret markup such as "[b]" or ":smile:", but prints it unchanged.
     Colour is off if stderr is not a terminal or if the variable NO_COLOR is set.
     """
     return Console(

@@ -39,8 +39,8 @@ STOP_REASONS = {
 def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
     """Context manager that yields a callback. The callback prints training events.
 
-    style: None selects "rich" if stderr is a terminal, otherwise "plain". The option --quiet takes
-           precedence
+    style: how to show the progress. None selects "rich" if stderr is a terminal, otherwise "plain".
+           If --quiet is given, the callback prints nothing, whatever the style
     """
     if is_quiet():
         style = "none"
@@ -63,7 +63,9 @@ class ReadingMeter:
         self.start: tuple[str, float, int] | None = None  # split, time, examples
 
     def describe(self, data: Mapping[str, Any]) -> str:
-        """Return how many examples are read, the rate and the remaining time.
+        """Return a text: the number of examples read so far, the rate and the remaining time.
+
+        If another process is preparing the same data, the text says that this process waits for it.
 
         data: the data of a `tokenise` event
         """

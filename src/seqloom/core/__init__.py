@@ -1,1 +1,1 @@
-"""Errors, batches, model signatures and atomic storage, which the other packages use."""
+"""Modules that all other packages use: errors, batches, file locks, atomic storage and others."""

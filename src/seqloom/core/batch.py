@@ -93,7 +93,7 @@ class Packing:
 
     @property
     def source_mask(self) -> Tensor:
-        """(B, 1, S, S), True where both positions belong to the source of the same example."""
+        """(B, 1, S, S), True where both source positions belong to the same pair."""
         return _same_pair(self.source_pairs, self.source_pairs)
 
     @property
@@ -127,8 +127,8 @@ class Packing:
 def _same_pair(queries: Tensor, keys: Tensor) -> Tensor:
     """(B, T), (B, S) -> (B, 1, T, S), True where both positions belong to the same pair.
 
-    A packed row holds several pairs of source and target, counted from 1. Padding counts as pair
-    0 and attends to padding: if it attended to nothing, its softmax would be NaN.
+    A packed row holds several pairs of source and target. Their indices start at 1. Padding has the
+    index 0, so it attends to other padding. If it attended to nothing, its softmax would be NaN.
 
     queries: (B, T) index of the pair at each position that attends
     keys:    (B, S) index of the pair at each position that is attended to

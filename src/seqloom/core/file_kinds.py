@@ -43,9 +43,9 @@ class FileKind:
 
 
 def recognise(path: Path) -> FileKind | None:
-    """Return the kind of a file or folder that is not a recipe, a run folder or a text file.
+    """Return the kind of a file or folder that the user gave by mistake, such as a PDF file.
 
-    Return None if the kind is not known.
+    Returns None for all other files and folders, for example recipes, run folders and text files.
     """
     if path.is_dir():
         return _recognise_folder(path)

@@ -159,7 +159,7 @@ def write_manifest(
     """Write the manifest of a folder: the size and digest of every file.
 
     listed: manifest entries of files whose digests are already known. These files are not read
-    facts:  further entries of the manifest
+    facts:  further keys and values to store in the manifest
     """
     files = dict(listed or {})
     for path in sorted(folder.rglob("*")):
@@ -189,9 +189,9 @@ def replace_listed_file(folder: Path, name: str, data: bytes) -> None:
 def atomic_folder(path: Path, **facts: Any) -> Iterator[Path]:
     """Create a folder atomically: yield a temporary folder to fill, then rename it to `path`.
 
-    `facts` are added to the manifest. An existing folder at `path` is replaced once the new one is
-    complete. If the block raises, the temporary folder is removed, and an existing folder at
-    `path` is kept.
+    `facts` are further keys and values to store in the manifest. An existing folder at `path` is
+    replaced once the new one is complete. If the block raises, the temporary folder is removed, and
+    an existing folder at `path` is kept.
     """
     temporary, retired = temporary_path(path), temporary_path(path, RETIRED)
     with storage_errors(path):
@@ -364,8 +364,9 @@ def remove_leftovers_of_ended_processes(path: Path) -> None:
 def _leftovers_beside(path: Path) -> list[tuple[Path, re.Match[str]]]:
     """Find the temporary versions of a file or folder.
 
-    Returns a pair for each of them: its path, and a regex match of the end of its name. The end of
-    the name says who created it: group 1 is the process id, and group 2 is the machine.
+    The name of a temporary version ends with the process and the machine that created it. Returns
+    (path, match) for each version. In the regex match, group 1 is the process id, and group 2 is
+    the machine.
     """
     name = f"{re.escape(TEMPORARY_PREFIX)}(?:old-|gone-)?{re.escape(path.name)}"
     leftovers = []

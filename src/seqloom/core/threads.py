@@ -14,9 +14,10 @@ _limit: str | None = None
 
 
 def limit_threads() -> None:
-    """Set OMP_NUM_THREADS if CPU affinity or a quota limits this process.
+    """Set OMP_NUM_THREADS if this process may use only some of the machine's processors.
 
-    A value that is already set is kept.
+    The value is the number of processors that CPU affinity and quotas allow. If the variable is
+    already set, this function does not change it.
     """
     global _limit
     processors = available_processors()
@@ -33,9 +34,10 @@ def set_threads(count: int) -> None:
 
 
 def configured_threads() -> int | None:
-    """Return the value of --threads or of the user's own OMP_NUM_THREADS.
+    """Return the number of threads that the user has set; None if the user has not set it.
 
-    Returns None if neither is set, also if `limit_threads` has set the variable.
+    The user sets it with --threads or OMP_NUM_THREADS. If `limit_threads` has set OMP_NUM_THREADS,
+    the result is None.
     """
     value = os.environ.get(THREADS_VARIABLE)
     if value is None or value == _limit:
@@ -57,8 +59,9 @@ def threads_per_process(processes: int) -> int:
 def threads_of_new_processes(count: int) -> Iterator[None]:
     """Set OMP_NUM_THREADS for the processes that are started in the `with` block.
 
-    They must import torch anew ("spawn"). `torch.set_num_threads` in the new process would come too
-    late: it does not limit the library for matrix products.
+    torch reads this variable on import. So each new process must import torch itself (start method
+    "spawn"). Calling `torch.set_num_threads` in the new process is not enough: the call comes too
+    late for the library that computes matrix products, and does not limit its threads.
     """
     saved = os.environ.get(THREADS_VARIABLE)
     os.environ[THREADS_VARIABLE] = str(count)

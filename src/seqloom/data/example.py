@@ -21,12 +21,14 @@ class Example:
     target:     the output text to train on
     references: all outputs that count as correct when scoring, the target first
     where:      file:line, for error messages
-    group:      the group for which scores are computed: the name of the corpus or, without a name,
-                its tag. Without either, it is the table of the corpus in the recipe, such as
-                "data.train[1]". It is "" if no corpus of the split has a name or a tag.
+    group:      the group for which scores are computed. If no corpus of the split has a name or a
+                tag, there are no groups, and this is "". Otherwise, it is the name of the corpus;
+                if the corpus has no name, its tag; if it has neither, its table in the recipe, such
+                as "data.train[1]"
     tag:        the tag at the start of the source; "" if there is none
-    corpus:     the group for temperature sampling. It is the same as `group`. But if `group` is ""
-                and the split has several corpora, it is the table of the corpus in the recipe.
+    corpus:     the group for temperature sampling. It equals `group`, with one exception: if
+                `group` is "" and the split has several corpora, it is the table of the corpus in
+                the recipe
     """
 
     source: str

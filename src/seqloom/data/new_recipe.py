@@ -39,7 +39,7 @@ SMALL_FILE_FRACTION = 0.2
 class NewRecipe:
     """A recipe for data files.
 
-    corpus: the table of the training corpus
+    corpus: the settings of the training corpus, which become its table in the recipe
     pairs:  number of usable pairs. Counting stops at MAX_COUNTED
     preset: name of the preset that suits this number
     text:   the recipe in TOML, with comments
@@ -61,7 +61,8 @@ class NewRecipe:
 def new_recipe(files: Sequence[Path], source: str | None, target: str | None) -> NewRecipe:
     """Return a recipe for one file of pairs, or for two files: sources and targets.
 
-    source, target: the languages, or the keys (JSONL) or columns (CSV) of source and target
+    source, target: the languages, such as "de" and "en". They become the name of the corpus. For a
+                    CSV or JSONL file, they can also be the columns or keys of source and target
     """
     corpus = detect_corpus(files, source, target)
     # With the corpus itself as dev split, no pairs are held out, and all of them are counted.
@@ -76,7 +77,8 @@ def detect_corpus(
 ) -> Mapping[str, Any]:
     """Detect the format of data files. Return the recipe table of a corpus that reads them.
 
-    source, target: the languages, or the keys (JSONL) or columns (CSV) of source and target
+    source, target: the languages, such as "de" and "en". They become the name of the corpus. For a
+                    CSV or JSONL file, they can also be the columns or keys of source and target
     """
     if len(files) not in (1, 2):
         raise ConfigError(

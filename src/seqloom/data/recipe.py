@@ -1,4 +1,7 @@
-"""Loads a recipe. If the recipe has no model, the number of training pairs determines a preset."""
+"""Loads a recipe.
+
+If the recipe sets neither a model nor a preset, the number of its training pairs selects a preset.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice

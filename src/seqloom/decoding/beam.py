@@ -42,8 +42,8 @@ class Beam:
     stopping: "count" stops once `finished` hypotheses have ended. "estimate" and "bound" continue
               while an active hypothesis may still reach a better score (see `ScoreRule`). If the
               width is 1, they are the same as "count". Default: "count".
-    extra_candidate: extend each hypothesis by its width + 1 best tokens, not by `width`. Default:
-              False.
+    extra_candidate: try the width + 1 most probable next tokens of each hypothesis, not only the
+              `width` most probable ones. Default: False.
     rank_unfinished: rank hypotheses that reach the length limit among the finished ones. Default:
               False, which ranks them after the finished ones.
 
@@ -277,7 +277,7 @@ class BeamSelection:
     continuing: SelectedCandidates
 
     def flags(self, is_over: Tensor | None = None) -> NDArray[np.bool_]:
-        """Copy the values that decide whether the search stops from the device to the host.
+        """Copy to the host the boolean values that decide whether the search stops.
 
         Return two or three boolean tables (B, K'), with K' candidates per source:
 

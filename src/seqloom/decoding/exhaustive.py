@@ -61,7 +61,8 @@ class Exhaustive:
     ) -> list[Hypothesis]:
         """Return the n_best outputs of one source.
 
-        Each row is a hypothesis. Every step extends every hypothesis by every allowed token.
+        The decoder computes one row per hypothesis. Every step extends every hypothesis by every
+        allowed token.
         """
         device, [limit] = memory.mask.device, request.max_lengths
         prefixes, exclusions = ForcedPrefixes(request.prefixes, device), Exclusions(request)

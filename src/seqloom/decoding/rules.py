@@ -95,9 +95,9 @@ class Rules:
         generated:         (R, 1 + t) START and the t tokens of each row so far
         forced:            (R,)       token that each row must generate, PAD if no token is forced;
                                       None if no token is forced in any row
-        position:          ()         t. Needed only if `generated` is a buffer with further columns
-                                      for later tokens. Default: None, which means that `generated`
-                                      has exactly 1 + t columns
+        position:          ()         the number t. Needed only if `generated` is a buffer with
+                                      further columns for later tokens. Default: None, which means
+                                      that `generated` has exactly 1 + t columns
         """
         end = log_probabilities[:, END].clone()
         forced_values = None if forced is None else log_probabilities.gather(1, forced.unsqueeze(1))
@@ -168,8 +168,8 @@ def forbid_repeats(
 
     log_probabilities: (R, V)
     generated:         (R, 1 + t) START and the t tokens of each row so far
-    position:          () t. Needed only if `generated` is a buffer with further columns for later
-                       tokens; these columns are ignored. Default: None, which means that
+    position:          () the number t. Needed only if `generated` is a buffer with further columns
+                       for later tokens; these columns are ignored. Default: None, which means that
                        `generated` has exactly 1 + t columns
     """
     if generated.shape[1] < size:

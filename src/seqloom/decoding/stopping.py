@@ -17,10 +17,12 @@ class ScoreRule:
     The result consists of the `count` best finished hypotheses. The search stops when there
     are `count` finished hypotheses with at least the score of the best unfinished hypothesis.
 
-    kind: length with which the score of the unfinished hypothesis is computed
-          "estimate": its current length, as `early_stopping=False` in transformers
-          "bound":    the maximum length, as `early_stopping="never"` in transformers. This never
-                      misses a better output, because further tokens only lower log p
+    kind: The score of an unfinished hypothesis is log p / length^penalty. `kind` says which length
+          is used:
+          "estimate": its current length, like `early_stopping=False` in transformers
+          "bound":    the maximum length, like `early_stopping="never"` in transformers. No
+                      extension of the hypothesis can reach a higher score, because further tokens
+                      only lower log p. The search therefore never misses a better output
     """
 
     kind: Literal["estimate", "bound"]

@@ -43,7 +43,7 @@ class StreamingCallback(Protocol):
 
 @dataclass(frozen=True)
 class StreamedSources:
-    """What a `StreamingDecoder` keeps for each source between two steps (`State.fixed`).
+    """The part of the state of a `StreamingDecoder` with one row per source (`State.fixed`).
 
     A `StreamingDecoder` wraps another decoder and reports its tokens. A search drops finished
     sources from the batch, so `indices` tells which sources remain.
@@ -63,7 +63,7 @@ class StreamedSources:
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """What a `StreamingDecoder` keeps for each hypothesis between two steps (`State.moving`).
+    """The part of the state of a `StreamingDecoder` with one row per hypothesis (`State.moving`).
 
     A `StreamingDecoder` wraps another decoder and reports its tokens. If no token has to be
     reported, `logits` and `finished` are None.

@@ -20,9 +20,10 @@ class TokenTree:
     A search adds nodes at every step and keeps only their indices. A finished hypothesis is built
     by following the pointers from its last token (leaf) back to its first token.
 
-    In each step, the decoder computes one row per hypothesis. A search may extend a hypothesis by
-    several tokens, which all have the attention weights of its row. The tree therefore stores the
-    weights once per row, and each node stores the index of its row.
+    In each step, the decoder computes one row per hypothesis. A search may try several next tokens
+    for a hypothesis. Each of them becomes a node, and all of them have the attention weights of
+    the same row. The tree therefore stores the weights once per row, and each node stores the index
+    of its row.
     """
 
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
@@ -56,7 +57,7 @@ class TokenTree:
         """Add one node per token. Return the indices of the new nodes. All arguments are (N,).
 
         parents: index of the node before each token; -1 for the first token of a hypothesis
-        rows:    row of the decoder, in the current step, that generated each token
+        rows:    for each token, the index of the decoder row of this step that generated it
         """
         self._nodes.append((tokens, log_probabilities, parents, rows + self._step_offset))
         first, self._size = self._size, self._size + len(tokens)
@@ -109,7 +110,10 @@ class TokenTree:
 
     @cached_property
     def _all_attention(self) -> Tensor:
-        """The weights of all steps. Only read when the search is finished."""
+        """The attention weights of all steps in one tensor.
+
+        The tensor is built at the first access and then cached. Access it only after the last step.
+        """
         return torch.cat(self._attention)
 
     @cached_property

@@ -33,7 +33,8 @@ class Fate(StrEnum):
 class Reason(StrEnum):
     """Why the search dropped a candidate, or why it saved the candidate as an output without END.
 
-    PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH, REPEAT and EXTENSION: a rule (`Rules`) forbids the token.
+    PREFIX, SPECIAL, UNKNOWN, MIN_LENGTH, REPEAT and EXTENSION mean that a rule (`Rules`) forbids
+    the last token of the candidate.
     """
 
     OUTSCORED = "not in the top k"
@@ -108,8 +109,8 @@ class SearchTrace:
     prefix:            forced tokens at the start of every output
     steps:             candidates of each step; if `ranked`, those with the highest total come first
     length_counts_end: True if END counts in the length
-    complete_length:   an output of this length ranks as finished even if it lacks END. Finished
-                       outputs rank before unfinished ones. None: every finished output has END
+    complete_length:   Outputs with END rank before outputs without END. An output of this length
+                       ranks like an output with END, even if it has none. None: no such exception
     """
 
     kind: str
@@ -139,7 +140,10 @@ class SearchTrace:
         return path[::-1]
 
     def leaves(self) -> Iterator[CandidateIndex]:
-        """Yield the last candidate of each output, in the order in which the outputs were saved."""
+        """Yield the index of the last candidate of each output.
+
+        The outputs are in the order in which the search saved them.
+        """
         for step, candidates in enumerate(self.steps):
             for fate in (Fate.FINISHED, Fate.STOPPED):
                 for position, candidate in enumerate(candidates):

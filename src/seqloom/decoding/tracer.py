@@ -80,8 +80,9 @@ class _Row:
     """A hypothesis that the next step extends.
 
     source:    index of the source
-    index:     index of the hypothesis in the list of candidates that the tracer has for this source
-               and the previous step; NO_PARENT before the first step
+    index:     The hypothesis was a candidate of the previous step. This is its index among the
+               candidates that the tracer recorded in that step for the same source. NO_PARENT
+               before the first step
     total:     log-probability so far
     generated: START and the tokens so far
     """

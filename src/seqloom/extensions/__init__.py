@@ -1,4 +1,4 @@
-"""Extensions: parts of a recipe that are written outside seqloom.
+"""Extensions: classes and functions, defined outside seqloom, that a recipe uses.
 
 A recipe names an extension as `kind = "module:Name"`, or by a name that was registered. There are
 two ways to register a name:

@@ -1,4 +1,4 @@
-"""Registers extensions by name, and finds the extension that a recipe names as its `kind`."""
+"""Registers extensions by name, and finds the extension that a setting `kind` of a recipe names."""
 
 import importlib
 import inspect
@@ -126,7 +126,7 @@ def find_extension(point: Point, kind: str) -> Any:
     names = ", ".join(registered_names(point)) or "none"
     raise ExtensionError(
         f"no {point} is registered as '{kind}'; the registered names are: {names}. Install the "
-        f"package that registers it, or name it as '{FORM}'"
+        f"package that registers this name, or give the {point} in the form '{FORM}'"
     )
 
 

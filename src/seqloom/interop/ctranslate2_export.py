@@ -27,7 +27,10 @@ LIMITS = {"min_decoding_length": 0, "max_decoding_length": OUTPUT_LIMIT, "max_in
 
 
 def check_ctranslate2(run: Run) -> list[str]:
-    """List the reasons why a run cannot be exported to CTranslate2 and sentencepiece."""
+    """List the reasons why a run cannot become a CTranslate2 model with sentencepiece tokenizers.
+
+    The list is empty if the run can be exported.
+    """
     task = run.config.task
     reasons = unsupported_model(run.model)
     if not isinstance(task, TranslationConfig):
@@ -83,7 +86,7 @@ def verify_model(run: Run, folder: Path, tokenizer: Path, texts: Sequence[str]) 
 
     folder:    folder of the CTranslate2 model
     tokenizer: sentencepiece model of the source
-    texts:     sources that both translate
+    texts:     source texts that the exported model and the run both translate
     """
     package = ctranslate2()
     translator = package.Translator(str(folder), device="cpu", compute_type="float32")
@@ -152,7 +155,7 @@ def _probability_difference(
 def _compare_beams(
     run: Run, translator: Any, texts: Sequence[str], sources: Sequence[list[str]]
 ) -> int:
-    """Return for how many texts the run and CTranslate2 give the same output with beam search.
+    """Return how many beam search outputs of the run and of CTranslate2 are the same.
 
     An output may differ if it reaches the length limit, or if the scores of two hypotheses are
     equal up to rounding errors.

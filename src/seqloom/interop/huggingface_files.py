@@ -1,4 +1,7 @@
-"""Reads the files of a Hugging Face model folder. Files that can contain code are rejected."""
+"""Reads the files of a Hugging Face model folder.
+
+Pickle files, which can contain code, are never read.
+"""
 
 import json
 from collections.abc import Iterable

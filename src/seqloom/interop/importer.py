@@ -38,7 +38,7 @@ def read_foreign(path: Path, source_language: str | None = None) -> ForeignModel
     if not path.exists():
         raise NotFoundError(f"{path}: there is no such folder")
     if (path / "config.toml").is_file():
-        raise ConfigError(f"{path}: is a run folder already. Use it as it is.")
+        raise ConfigError(f"{path}: is a run folder already. It needs no import.")
     if not (path / CONFIG).is_file() and any(path.glob("*.npz")):
         _refuse_source_language(path, source_language)
         return read_marian_npz(path)

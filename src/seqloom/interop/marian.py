@@ -128,7 +128,7 @@ def marian_rows(names: Sequence[str], path: Path, start: int | None) -> list[int
 def add_start_bias(bias: Tensor, rows: Sequence[int]) -> Tensor:
     """Reorder the bias of the output layer: from the token ids of Marian to those of seqloom.
 
-    Marian has no START. START gets a bias with which its probability is 0.
+    Marian has no START token. START gets a bias so low that its probability is 0.
 
     rows: for each token id of seqloom, the id in Marian
     """

@@ -269,7 +269,7 @@ def _generate(
 
 
 def _compare_beams(run: Run, model: Any, tokenizer: Any, texts: Sequence[str]) -> int:
-    """Return for how many texts the run and the exported model give the same beam search output.
+    """Return how many beam search outputs of the run and of the exported model are the same.
 
     An output may differ if the scores of two hypotheses are equal up to rounding errors. Raises a
     StorageError if the outputs for a text are the same, but their scores are not.

@@ -17,7 +17,10 @@ SPLITS: tuple[Split, ...] = ("test", "dev", "train")
 
 
 def verification_texts(run: Run) -> list[str]:
-    """Return the first sentences of the run's data or, if it cannot be read, generated texts."""
+    """Return the first source texts of the run's data.
+
+    If the data cannot be read, return generated texts.
+    """
     for split in SPLITS:
         try:
             examples = list(islice(read_split(run.config.data, split), COUNT))

@@ -1,4 +1,4 @@
-"""The lab: reproducible experiments that test claims of the lectures.
+"""The lab: reproducible experiments that test claims from lectures on sequence models.
 
 claims/     one module per claim: conditions, measurement, judgement, charts
 models/     trained models, random models and toy languages that several claims share

@@ -1,4 +1,4 @@
-"""Claim: a statement of the lectures, and the experiment that tests it."""
+"""Claim: a statement from lectures on sequence models, and the experiment that tests it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,7 +90,8 @@ class Claim(Generic[SettingsT]):
     setup:      description of the experiment
     confirms:   outcome that confirms the claim
     refutes:    outcome that refutes the claim
-    conditions: names of the conditions to compare. Each is measured with every seed.
+    conditions: names of the variants that the experiment compares. Each of them is measured with
+                every seed.
     sizes:      settings for each size of the experiment ("tiny", "small", "full"). They are part of
                 the cache key of a measurement.
     measure:    measures one condition with one seed

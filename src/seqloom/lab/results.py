@@ -56,17 +56,20 @@ class Results:
         return self.between((higher, name), (lower, name))
 
     def between(self, higher: tuple[str, str], lower: tuple[str, str]) -> list[float]:
-        """Return the value `higher` minus the value `lower`, one difference per seed.
+        """Return the difference between two measured values, for each seed.
 
-        Each of the two values is identified by (condition, name).
+        higher: (condition, name) of the value from which the other is subtracted
+        lower:  (condition, name) of the value that is subtracted
         """
         pairs = zip(self.over_seeds(*higher), self.over_seeds(*lower), strict=True)
         return [first - second for first, second in pairs]
 
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
-        """Return the points of a line in a chart, one point for each name.
+        """Return several values measured under one condition, as the points of a line in a chart.
 
-        A point is a list of numbers: the measured value with this name, one number per seed.
+        There is one point for each name. A point is a list of numbers, one for each seed.
+
+        names: names of the measured values, for example "accuracy at 4" and "accuracy at 8"
         """
         return [self.over_seeds(condition, name) for name in names]
 

@@ -141,8 +141,9 @@ def symmetrise(
 def _grow_diagonal(links: set[Link], union: set[Link]) -> set[Link]:
     """Add links of `union` to a copy of `links` until no more can be added. Return the copy.
 
-    A link (source, target) can be added if it is adjacent to a link of the copy, also diagonally,
-    and if its source word or its target word has no link in the copy yet.
+    A link (source, target) can be added under two conditions. It must be next to a link of the
+    copy: both indices differ by at most 1. And its source word or its target word must not have a
+    link in the copy yet.
     """
     links = set(links)
     queue = sorted(links)

@@ -103,14 +103,14 @@ def tokenised_bleu(
 ) -> Score:
     """Corpus BLEU of tokenised text, in which white space separates words.
 
-    sacrebleu does not tokenise the text again: its signature contains `tok:none`.
+    sacrebleu does not tokenise the text again. The signature of the score contains `tok:none`.
     """
     score = bleu(hypotheses, references, lowercase, tokenize="none")
     return replace(score, name="BLEU tokenised")
 
 
 def lowercased_bleu(hypotheses: Sequence[str], references: References) -> Score:
-    """Case-insensitive corpus BLEU. The signature of sacrebleu contains `case:lc`."""
+    """Case-insensitive corpus BLEU. The signature of the score contains `case:lc`."""
     score = bleu(hypotheses, references, lowercase=True)
     return replace(score, name="BLEU lower-cased")
 

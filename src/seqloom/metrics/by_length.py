@@ -32,8 +32,8 @@ def by_length(
     """Divide the sentences into buckets by source length, and score each bucket with the metric.
 
     The length is the number of words separated by white space. There are at most `max_buckets`
-    buckets with similar numbers of sentences. Each bucket has at least `min_sentences` sentences.
-    If the whole corpus has fewer than `min_sentences` sentences, it is one bucket.
+    buckets. They have similar numbers of sentences, and each has at least `min_sentences`. If the
+    whole corpus has fewer than `min_sentences` sentences, it is one bucket.
     """
     check_references(hypotheses, references)
     if len(sources) != len(hypotheses):

@@ -75,7 +75,8 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Sco
 
         100 · Σ edits / Σ phonemes of the reference that is used
 
-    If the second sum is 0, the rate is the number of generated phonemes.
+    If all these references are empty, there is no such rate. The value is then the number of
+    phonemes in the outputs.
     """
     check_references(hypotheses, references)
     edits = phonemes = 0

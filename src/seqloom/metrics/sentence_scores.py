@@ -34,10 +34,10 @@ def sentence_bleu_scores(outputs: Sequence[str], references: Sequence[str]) -> l
 
 @dataclass(frozen=True)
 class DiffSpan:
-    """Consecutive words of one text, and the corresponding words of another text.
+    """One part of a comparison of two texts: words that are equal, or words that differ.
 
-    ours:   words of the first text
-    theirs: words of the second text. If the words differ, `ours` or `theirs` may be empty
+    ours:   consecutive words of the first text; empty if only the second text has words here
+    theirs: consecutive words of the second text; empty if only the first text has words here
     """
 
     ours: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Errors of forecasts, and simple baselines to compare them with.
 
-Shapes: N examples, S observed steps, T forecast steps, D columns.
+Shapes: N examples, S observed steps, T forecast steps, D columns (numbers per step).
 """
 
 import numpy as np
@@ -55,7 +55,8 @@ def predict_last_value(observed: Numbers, steps: int) -> Numbers:
 def extrapolate_linearly(observed: Numbers, steps: int) -> Numbers:
     """Continue the least-squares line through the observed values for T = `steps` steps.
 
-    (N, S, D) -> (N, T, D)
+    (N, S, D) -> (N, T, D). Each of the D columns has its own line. If there is only one observed
+    step, its values are repeated.
     """
     length = observed.shape[1]
     if length == 1:

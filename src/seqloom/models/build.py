@@ -69,8 +69,9 @@ from seqloom.text.vocabulary import END, PAD, START
 def build_model(config: ModelConfig, signature: Signature) -> Model:
     """Build the model that the config describes, for the signature's source and target types.
 
-    Raise a `ConfigError` in two cases:
+    Raise a `ConfigError` in three cases:
 
+    - A part of the model that is defined outside seqloom fails or returns a wrong type or shape.
     - One-hot positions are added to one-hot tokens (`join = "add"`), but the positions'
       `max_length` is larger than the vocabulary.
     - The decoder's attention score supports fewer source positions than an image has grid cells.
@@ -363,7 +364,7 @@ def _build_transformer_decoder(
 
 
 def _replaced_start(part: TransformerDecoderConfig) -> ReplacedToken | None:
-    """Return which vector replaces the embedding of START: that of another token, or zeros.
+    """Return what the decoder uses as the embedding of START: that of another token, or zeros.
 
     Return None if START has its own embedding.
     """
@@ -445,7 +446,10 @@ def _output_count(target: Tokens | Vectors) -> int:
 
 
 def _summary_width(config: ModelConfig) -> int:
-    """Return the width of an encoder layer's final state; 0 if there is no source."""
+    """Return the width of the vectors in `Memory.summary`; 0 if there is no source.
+
+    These are the final states of a recurrent encoder, or the mean of another encoder's states.
+    """
     match config.encoder:
         case RecurrentEncoderConfig(cell=cell, state_width=width):
             return width * (2 if cell == "lstm" else 1)

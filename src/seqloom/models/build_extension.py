@@ -1,7 +1,7 @@
 """Builds encoders and decoders that are defined outside seqloom, and runs them once to check them.
 
-If a module fails or returns a wrong shape, the user gets an error before training starts. Only
-modules for token ids are run.
+If a module fails or returns a wrong shape, the user gets an error before training starts. A module
+is run only if it works on token ids, not on vectors or images.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def build_extension_decoder(
 ) -> DecoderModule:
     """Build a decoder that is defined outside seqloom.
 
-    If sources and targets are token ids, run it once to check it.
+    If sources and targets are token ids, run `forward` and `step` once each to check them.
 
     Raises ConfigError if the decoder is not a `DecoderModule`, if it fails, or if the logits of
     `forward` or `step` have a wrong shape.
@@ -100,8 +100,8 @@ def _run(config: ExtensionConfig, module: nn.Module, call: Callable[[], Result])
             return call()
     except FAILURES as error:
         raise ConfigError(
-            f"the {config.extension_point} '{config.kind}' fails for two sources of 2 and 3 tokens: "
-            f"{type(error).__name__}: {error}"
+            f"the {config.extension_point} '{config.kind}' fails in the check with two sources of "
+            f"2 and 3 tokens: {type(error).__name__}: {error}"
         ) from error
     finally:
         module.train()
@@ -113,7 +113,8 @@ def _check_shape(
     if tuple(tensor.shape) != expected:
         raise ConfigError(
             f"the {config.extension_point} '{config.kind}' returns {name} of the shape "
-            f"{tuple(tensor.shape)}, but {expected} is expected for two sources of 2 and 3 tokens"
+            f"{tuple(tensor.shape)}, but {expected} is required in the check with two sources of "
+            "2 and 3 tokens"
         )
 
 

@@ -62,7 +62,10 @@ class EnsembleEncoder(EncoderModule):
 
 
 class IdentityReadout(Readout):
-    """A readout that returns its features unchanged, because they are log-probabilities already."""
+    """The output layer of an ensemble. It returns its input unchanged.
+
+    The input already consists of the ensemble's log-probabilities.
+    """
 
     def __init__(self) -> None:
         nn.Module.__init__(self)  # skips Readout.__init__, which creates parameters
@@ -76,12 +79,12 @@ class IdentityReadout(Readout):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """One part of an ensemble's decoder state: the same part of the states of all members.
+    """`State.fixed` or `State.moving` of an ensemble: the same part of each member's state.
 
-    The part is either `State.fixed`, which is computed once per source, or `State.moving`, which
-    changes at every step.
+    `State.fixed` is the part of a decoder state that is computed once per source. `State.moving` is
+    the part that changes at every step.
 
-    members: this part of the state of each member
+    members: `State.fixed` of each member, or `State.moving` of each member
     """
 
     members: tuple[Rows, ...]
@@ -162,7 +165,10 @@ def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 def _smallest_limits(members: Sequence[Limits]) -> Limits:
-    """Return the smallest limit among the members, for each setting that limits the length."""
+    """Return the limits of an ensemble: for each setting, the smallest limit of all members.
+
+    A limit is a maximum number of tokens.
+    """
     settings = {setting for limits in members for setting in limits}
     return {
         setting: min(limits[setting] for limits in members if setting in limits)

@@ -58,9 +58,10 @@ class Memory:
 
 
 class Rows(Protocol):
-    """Protocol of the two parts of a decoder state.
+    """Protocol of `State.fixed` and `State.moving`, the two parts of a decoder state.
 
-    `State.fixed` has one row per source, `State.moving` has one row per hypothesis.
+    Both hold tensors, from which a search selects rows. `State.fixed` has one row per source,
+    `State.moving` one row per hypothesis.
     """
 
     def select(self, rows: Tensor) -> Self:
@@ -230,11 +231,11 @@ class StaticDecoder(Protocol):
         This state differs from the result of `Decoder.start`:
 
         - `position` is a tensor.
-        - `moving`, the values of each hypothesis, has a method `copy_`, which overwrites its
-          tensors with those of a later state.
+        - `moving`, which holds the tensors with one row per hypothesis, has a method `copy_`. It
+          overwrites these tensors with those of a later state.
         - Steps return no attention weights.
         - The number of hypotheses can change only before the first step.
-        - All sources must be kept.
+        - `State.keep_sources` must not be called, because the number of sources is fixed.
         """
         ...
 

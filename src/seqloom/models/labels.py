@@ -54,7 +54,7 @@ class LabelSource:
 
     vectors: (B, N, D) the vectors from which labels are predicted. N is the number of source
              positions, or 1 if a source has one label
-    counts:  (B,) number of labels of each row
+    counts:  (B,) number of labels of each source
     """
 
     vectors: Tensor
@@ -115,8 +115,9 @@ class LabelDecoder(DecoderModule):
     def _features(self, labelled: Tensor, tokens: Tensor) -> Tensor:
         """Compute the input of the readout, the layer that computes logits: (…, F + 1)
 
-        If the decoder reads the previous label, its embedding is appended to the vector. F is the
-        width of the vector with the embedding. Dropout is not applied to the end flag.
+        If the decoder uses the previous label, the embedding of this label is appended to the
+        vector. F is the width of the vector with the embedding. Dropout is not applied to the end
+        flag.
 
         labelled: (…, D + 1) a vector of width D and an end flag: 1 after the last label, else 0
         tokens:   (…) previous labels
@@ -128,14 +129,14 @@ class LabelDecoder(DecoderModule):
 
 
 def _gather_labelled(vectors: Tensor, counts: Tensor, positions: Tensor) -> Tensor:
-    """Return the vector at each position, with an end flag appended: (B, T, D + 1)
+    """Return the vector at each target position, with an end flag appended: (B, T, D + 1)
 
     The flag is 0 at positions that have a label, and 1 after the last label. Positions after the
     last label get the vector of the last label, so that the vectors of padding are never used.
 
-    vectors:   (B, N, D)
-    counts:    (B,) number of labels of each row
-    positions: (B, T)
+    vectors:   (B, N, D) the vectors from which the N labels of a source are predicted
+    counts:    (B,) number of labels of each source
+    positions: (B, T) target positions, from 0
     """
     last = (counts - 1).clamp(min=0).unsqueeze(1)
     index = torch.minimum(positions, last).unsqueeze(-1).expand(-1, -1, vectors.shape[-1])

@@ -63,8 +63,8 @@ class CopiedInitialState(InitialState):
 class ProjectedInitialState(InitialState):
     """Computes the initial state as tanh(W c + b), or with a network of several such layers.
 
-    c is `Memory.summary`, with the final states of all encoder layers concatenated. The decoder may
-    differ from the encoder in its number of layers, its width and its cell.
+    c contains the final states of all encoder layers (`Memory.summary`), concatenated. The decoder
+    may differ from the encoder in its number of layers, its width and its cell.
 
     input_width:   width of c
     hidden_layers: number of additional tanh layers before the last layer. They are as wide as the
@@ -94,8 +94,8 @@ class ProjectedInitialState(InitialState):
 class FlattenedInitialState(ProjectedInitialState):
     """Computes the initial state as tanh(W [h_1; …; h_G] + b) from all grid cells of an image.
 
-    h_i is the encoder state of cell i. The mean of the states would not tell where in the image a
-    feature is; the concatenated states do.
+    h_i is the encoder state of cell i. The concatenated states show where in the image a feature
+    is. Their mean would not show this.
 
     cells:         G, the number of grid cells, which is the same for all images
     cell_width:    width of h_i
@@ -181,10 +181,11 @@ class RecurrentEncoder(EncoderModule):
         return Memory(states, mask, torch.stack(ends, dim=1), source.tokens)
 
     def _shares_inputs(self, source: Padded) -> bool:
-        """Return True if the lowest layer can project the vector of each distinct token only once.
+        """Return True if the lowest layer projects the vector of each distinct token only once.
 
-        This is possible for a GRU in training on a CPU, if equal tokens have equal vectors. It is
-        not done in evaluation mode, because analyses need the embedded input of each position.
+        This is possible for a GRU in training on a CPU, if equal tokens have equal vectors. In
+        evaluation mode the result is False, because analyses need the embedded input of each
+        position.
         """
         if not (self.training and source.tokens is not None):
             return False
@@ -201,9 +202,9 @@ class RecurrentEncoder(EncoderModule):
 
         Return the hidden vectors (B, S, D) and the final state (B, C).
 
-        source:  the input vector of each position. If `vectors` is given, the index of this vector
-                 in `vectors` instead
-        vectors: the distinct input vectors, one per row. Default: None
+        source:  the input vector of each position; with `vectors`, a row index of `vectors` for
+                 each position
+        vectors: the distinct input vectors, one per row. Default: None, `source` holds the vectors
         """
 
         def encode(layer: RecurrentLayer, source: Padded) -> tuple[Tensor, Tensor]:
@@ -397,7 +398,7 @@ class RecurrentDecoder(DecoderModule):
     def _forward_stepwise(
         self, embedded: Tensor, source: RecurrentSource, moving: RecurrentState
     ) -> Tensor:
-        """Compute the readout's features (B, T, F) position by position.
+        """Compute the input features of the readout (B, T, F) position by position.
 
         Used if the recurrent state depends on the attention context. The context also depends on
         the state, so positions cannot be computed in parallel.
@@ -419,7 +420,7 @@ class RecurrentDecoder(DecoderModule):
     def _forward_parallel(
         self, embedded: Tensor, source: RecurrentSource, states: Tensor
     ) -> Tensor:
-        """Compute the readout's features (B, T, F): run each layer over all positions at once.
+        """Compute the input features of the readout (B, T, F), all positions of a layer at once.
 
         Used only if the attention queries do not depend on the attention context.
         """

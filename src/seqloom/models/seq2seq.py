@@ -39,10 +39,9 @@ class Model(nn.Module):
         return min(self.target_limits.values(), default=None)
 
     def encode(self, source: Source | None, size: int, packing: Packing | None = None) -> Memory:
-        """Encode the source.
+        """Encode the source. Return an encoder output without positions if `source` is None.
 
-        Without a source (language model), return an empty encoder output: `size` rows without
-        positions.
+        size: batch size of the result if `source` is None, as for a language model
         """
         if source is not None:
             assert self.encoder is not None, "a model without encoder cannot encode a source"

@@ -29,7 +29,7 @@ from seqloom.nn.transformer import CrossAttentionInput, DecoderLayer, EncoderLay
 def build_final_norm(norm: Norm, width: int) -> nn.Module:
     """Build the module after the last layer: layer normalisation for "pre", identity for "post".
 
-    Only pre-norm layers need it, because they do not normalise their own output.
+    Only pre-norm layers need a final normalisation, because they do not normalise their own output.
     """
     return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
 

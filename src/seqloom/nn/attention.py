@@ -83,16 +83,17 @@ class AttentionScore(nn.Module):
 
         (B, H, T, Dq), (B, H, S, ·) -> (B, H, T, S)
 
-        position_ids: positions of the queries, the same in training and in decoding.
-                      `expand_position_ids` converts them to a tensor. Default: the first query is
-                      at position 0
+        position_ids: positions of the queries in their sequence. Only scores that depend on
+                      positions need them. `expand_position_ids` converts them to a tensor. Default:
+                      0, which means that the queries are at the positions 0, 1, 2, …
         """
         raise NotImplementedError
 
     def forward(self, queries: Tensor, keys: Tensor, position_ids: PositionIds = 0) -> Tensor:
-        """Compute scores: queries (B, T, Dq), keys (B, S, Dk) -> (B, T, S), or with heads:
+        """Compute the score of every query and key.
 
-        (B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)
+        With one head:  (B, T, Dq), (B, S, Dk) -> (B, T, S)
+        With H heads:   (B, H, T, Dq), (B, H, S, Dk) -> (B, H, T, S)
         """
         if queries.dim() == 4:
             return self.compare(queries, self.prepare(keys), position_ids)
@@ -281,7 +282,7 @@ class PositionScore(PositionalScore):
 
 
 def map_heads(states: Tensor, weights: Tensor) -> Tensor:
-    """Multiply each head with its own matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
+    """Multiply the vectors of each head by a matrix: (B, H, S, D), (H, D, E) -> (B, H, S, E)
 
     E is the output width. einsum computes one product per head for the whole batch. `@` would
     broadcast the matrices over the batch, and the backward pass would then compute their gradients

@@ -63,7 +63,7 @@ def build_lookup(
     width:    output width, unless the config of a learned embedding sets another width
     scaled:   if True, learned embeddings start with standard deviation 1/√width and are multiplied
               by √width after the lookup. If False, they start with standard deviation 1
-    replaced: a token that uses the vector of another token. Default: None
+    replaced: a token that uses the vector of another token, or zeros. Default: None
     """
     if isinstance(inputs, Vectors):
         return VectorLookup(inputs.width, width)

@@ -57,7 +57,10 @@ class Crop(nn.Module):
         return (images.to(self.mean.dtype) / 255 - self.mean) / self.deviation
 
     def _random_resized_crop(self, images: Tensor) -> Tensor:
-        """Crop at a random size and position, mirror with probability ½, and resize to (N, N)."""
+        """Crop at a random size and position, and resize to (N, N).
+
+        If `mirror` is set, also mirror each crop with probability ½.
+        """
         count = len(images)
         share = torch.empty(count, 1, device=images.device).uniform_(self.zoom, 1)
         mirror = self._draw_mirrored(count, images.device).to(share.dtype) * -2 + 1

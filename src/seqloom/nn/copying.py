@@ -36,7 +36,7 @@ class Copyable:
     mask: Tensor
 
     def select(self, rows: Tensor) -> "Copyable":
-        """Return a copy that contains only the sources with these indices."""
+        """Return a new `Copyable` that contains only the sources with these indices."""
         parts = (self.keys, self.tokens, self.mask)
         return Copyable(*(part.index_select(0, rows) for part in parts))
 
@@ -63,9 +63,9 @@ class Copying(nn.Module):
     x_s is the source token at position s. The gate g is the probability of generating. The pointer
     a is an attention distribution over the source positions.
 
-    features:  width of the readout's feature vectors
+    features:  width of the input vectors of the readout, which computes the logits
     key_width: width of the encoder states
-    width:     width of the queries and keys of this attention
+    width:     width of the queries and keys of the pointer's attention
     """
 
     def __init__(self, features: int, key_width: int, width: int) -> None:
@@ -93,8 +93,8 @@ class Copying(nn.Module):
     def mixture(self, features: Tensor, source: Copyable) -> CopyMixture:
         """Compute the gate and the pointer at each target position.
 
-        The gate is the probability of generating a token and not copying it. The pointer is a
-        distribution over the source positions.
+        The gate is the probability that the token is generated, not copied. The pointer is the
+        distribution over the source positions from which a copied token is taken.
 
         features: (B, T, F) input features of the readout, of width F
         """

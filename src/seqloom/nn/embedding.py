@@ -27,10 +27,10 @@ class Lookup(nn.Module):
 
 @dataclass(frozen=True)
 class ReplacedToken:
-    """A token that uses the vector of another token.
+    """A token that does not use its own vector, but that of another token, or zeros.
 
     token: the token id
-    by:    the token whose vector is used; None for a vector of zeros
+    by:    id of the token whose vector is used; None for a vector of zeros
     """
 
     token: int
@@ -141,11 +141,12 @@ class VectorLookup(Lookup):
 
 
 class ConstantLookup(Lookup):
-    """Returns one learned vector for every input, so that a decoder ignores its previous output.
+    """Returns the same learned vector for all inputs. A decoder then ignores its previous output.
 
     The setting `feed_output = false` selects this lookup. The inputs are token ids (B, T), or
-    vectors (B, T, ignored + context), which contain the previous output and context values. The
-    context values are projected and added to the learned vector.
+    vectors (B, T, ignored + context). Such a vector contains the previous output, which is ignored,
+    and context values, which are known in advance. The context values are not ignored: they are
+    projected and added to the learned vector.
 
     width:   D, the width of the vectors
     ignored: width of the previous output; 0 if the inputs are token ids. Default: 0

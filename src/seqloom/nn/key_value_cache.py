@@ -97,10 +97,10 @@ class KeyValueCache:
         return example.new_empty(self.capacity, rows, heads, width)
 
     def select(self, rows: Tensor) -> "KeyValueCache":
-        """Keep the rows with these indices, in place, and return self.
+        """Select the rows with these indices, in this order, in place. Return self.
 
-        The cache has two blocks of memory. `select` copies the rows from the block in use to the
-        other one, and then exchanges the two.
+        Indices may be repeated. The cache has two blocks of memory. `select` copies the rows from
+        the block in use to the other block, and then exchanges the two.
         """
         if self.store is None:
             return self

@@ -1,7 +1,7 @@
-"""Losses as sums over positions.
+"""Loss functions. They return sums over positions, not means.
 
-The training step divides the sum by the number of targets in all batches on all ranks. This is done
-in `training/step.py` and, for captured steps, in `training/fast/cuda_graphs.py`.
+The training step divides these sums by the number of targets in all its batches on all ranks. See
+`training/step.py` and, for steps captured as CUDA graphs, `training/fast/cuda_graphs.py`.
 """
 
 import torch

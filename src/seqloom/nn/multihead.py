@@ -32,9 +32,9 @@ Values = Literal["learned", "states"]
 
 
 class AttentionOutput(NamedTuple):
-    """The result of attention. C is `MultiHeadAttention.context_width`.
+    """The result of attention.
 
-    context: (B, T, C)    context vector of each query
+    context: (B, T, C)    context vector of each query, of width `MultiHeadAttention.context_width`
     weights: (B, H, T, S) attention weights of each head
     """
 
@@ -303,7 +303,7 @@ class MultiHeadAttention(nn.Module):
         return self.output_projection(context.reshape(rows, -1)), None
 
     def query_position(self, position: int | Tensor, device: torch.device) -> Tensor | None:
-        """Return the position as a 0-dim tensor for `step_cross`; None if the score does not need it.
+        """Return the position as a 0-dim tensor for `step_cross`; None if the score ignores it.
 
         If the position were an int, torch.compile would compile a step again for each value.
         """
@@ -395,7 +395,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Compute the context of each head at one decoding step: (B, H, T, D) -> (B, H, T, Dv)
 
-        All T queries of a row belong to the same position, but to different hypotheses.
+        The T queries of a batch element are those of T hypotheses at the same target position.
         """
         if isinstance(memory, RepeatedKeysValues):
             return memory.attend(queries)

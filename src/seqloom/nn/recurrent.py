@@ -43,8 +43,9 @@ class RecurrentLayer(nn.Module):
     cell:           "rnn" (vanilla), "gru" or "lstm"
     input_width:    D, width of the inputs
     width:          N, width of the hidden vector h
-    weight_dropout: probability with which an entry of the state weights is set to zero in training.
-                    The same entries are zero at all positions (Merity et al. 2018). Default: 0
+    weight_dropout: probability with which an entry of the state-to-state weights is set to zero in
+                    training. The same entries are zero at all positions of a sequence (Merity et
+                    al. 2018). Default: 0
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class RecurrentLayer(nn.Module):
         return self.training and isinstance(self.weight_dropout, Dropout)
 
     def weights(self) -> list[Tensor]:
-        """Return the input weights W, the state weights U, the bias of W and the bias of U.
+        """Return the input weights W, the state-to-state weights U, and the biases of W and of U.
 
         In training with weight dropout, each call sets different entries of U to zero. Therefore
         call this method only once per sequence.
@@ -129,7 +130,7 @@ class RecurrentLayer(nn.Module):
                 return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
 
     def prepare_steps(self, sequence: Tensor) -> LayerStep:
-        """Return a function that replaces `step` while this sequence is processed.
+        """Return a function to call instead of `step` for every step of one sequence.
 
         For a GRU in training on a CPU, the function is faster than `step`: backward computes the
         gradients of the weights once for all steps (`fast/repeated_gru.py`). In other cases the

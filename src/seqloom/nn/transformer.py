@@ -213,7 +213,7 @@ class DecoderLayer(nn.Module):
         projections: PackedLinear | None,
         source: CrossAttentionInput | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Compute one position: (R, D) -> (R, D)
+        """Compute one position of R hypotheses: (R, D) -> (R, D)
 
         Also return the cross-attention weights (R, H, S). They are None if there is no
         cross-attention or `source.need_attention` is False.

@@ -215,8 +215,9 @@ def check_gold_links(
         raise DataError(
             "\n".join(
                 [
-                    f"{name}: some links refer to words beyond the end of a sentence. A link "
-                    "0-1 joins source word 0 and target word 1. Spaces separate words:",
+                    f"{name}: some links refer to words beyond the end of a sentence. Words are "
+                    "separated by spaces and counted from 0: the link 0-1 joins source word 0 and "
+                    "target word 1. Correct these links:",
                     *problems[:10],
                     *([f"  and {len(problems) - 10} more lines"] if len(problems) > 10 else []),
                 ]

@@ -41,10 +41,10 @@ class HeadChoice:
         return attention[..., layers, heads, :].mean(-2)
 
     def shift_rows(self, attention: Tensor) -> Tensor:
-        """Return attention whose row t shows what token t is aligned to: (T, S) -> (T, S)
+        """Shift the rows so that row t shows what token t is aligned to: (T, S) -> (T, S)
 
-        If `shift` is 0, this is row t of `attention`. If `shift` is 1, it is row t + 1. The last
-        row stays the same, because there is no row after it.
+        If `shift` is 0, all rows stay the same. If `shift` is 1, row t of the result is row t + 1
+        of `attention`. The last row stays the same, because there is no row after it.
         """
         steps = torch.arange(len(attention)) + self.shift
         return attention[steps.clamp(max=len(attention) - 1)]

@@ -40,7 +40,7 @@ class SearchBatch:
     """Inputs that are decoded together.
 
     indices: indices of these inputs in the list of all inputs to decode
-    request: what the search should return, for example the length limit of each output
+    request: options of the search for each input, for example the maximum length of its outputs
     """
 
     inputs: Sequence[ModelInput]
@@ -91,8 +91,8 @@ def hypotheses_per_input(decoding: DecodingConfig) -> int:
 def input_tokens(model_input: ModelInput) -> int:
     """Return the size of an input in tokens, which is used to limit the size of a batch.
 
-    This is the number of source tokens with END. An image counts as `IMAGE_TOKENS` tokens. For a
-    language model, which has no source, the tokens of the prefix are counted.
+    This is the number of source tokens or frames, plus 1 for END. An image counts as `IMAGE_TOKENS`
+    tokens. For a language model, which has no source, the tokens of the prefix are counted instead.
     """
     if model_input.image is not None:
         return IMAGE_TOKENS
@@ -111,8 +111,8 @@ def batches_by_length(
 
     budget:            maximum number of tokens in a batch, padding included. A single input may
                        exceed it.
-    last_batch_factor: the last batch may have this many times `budget` tokens. This avoids a small
-                       last batch, which would take nearly as long as a large one.
+    last_batch_factor: the last batch may contain up to `last_batch_factor` * `budget` tokens. This
+                       avoids a small last batch, which would take nearly as long as a large one.
     """
     remaining = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while remaining:
@@ -128,7 +128,8 @@ def run_in_halves(
 ) -> list[Result]:
     """Apply a function to a batch. If GPU memory runs out, apply it to the halves of the batch.
 
-    Halves are split again if necessary. Returns one result per part, in order.
+    Halves are split again if necessary. Returns a list: the result of the whole batch, or the
+    results of the parts into which it was split, in order.
 
     split: returns the two halves of a batch, or an empty list if the batch cannot be split
     """

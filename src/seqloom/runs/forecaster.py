@@ -97,7 +97,11 @@ class Forecaster:
 
     @property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of the forecast columns and of the context columns."""
+        """Two tuples: the names of the columns to forecast, and the names of the context columns.
+
+        Context columns have values that are known in advance. The second tuple is empty if the
+        model reads no context columns.
+        """
         corpus = self.config.data.train[0]
         assert not isinstance(corpus, LanguagesConfig), "numbers have no languages"
         columns, context = column_names(corpus)
@@ -191,7 +195,7 @@ class Forecaster:
 
 
 def is_forecaster(folder: Path) -> bool:
-    """Return True if the folder or packed run is of task 'forecast'."""
+    """Return True if the folder or packed run contains a run of task 'forecast'."""
     try:
         recipe = load_recipe(open_run(folder) / CONFIG)
         return isinstance(recipe.config.task, ForecastConfig)

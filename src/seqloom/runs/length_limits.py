@@ -21,7 +21,8 @@ def output_limit(
 ) -> int:
     """Return the maximum number of output tokens. The prefix and END count as output tokens.
 
-    newline: id of the newline token if the model was trained on a long text, else None
+    newline: id of the newline token if the model was trained on a long text. The default limit then
+             allows more tokens after the prefix. None for other models
     """
     source = model_input.prefix if model_input.source is None else model_input.source
     limit = default_max_length(len(source), decoding)

@@ -125,8 +125,9 @@ def resolve_decoding(
     """Return the config of the search to use.
 
     recipe:   the search of the recipe
-    beam:     if given, use beam search of this width
-    decoding: if given, use this search instead of that of the recipe. `beam` can still change it
+    beam:     if given, use beam search of this width. Its other settings come from `decoding`, or
+              from `recipe` if `decoding` is None
+    decoding: if given, use this search instead of that of the recipe
     """
     chosen = recipe if decoding is None else decoding
     if not isinstance(chosen, SearchRulesConfig):

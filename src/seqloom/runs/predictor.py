@@ -147,8 +147,8 @@ class Predictor:
 
         The caller must check the lengths of the inputs first, with `check_input_lengths`.
 
-        sample_indices: one number per input. It acts as a seed: with the same number, an input gets
-                        the same random samples in every batch.
+        sample_indices: one number per input, which acts as a seed. With the same number, an input
+                        gets the same random samples, whatever other inputs are in its batch.
         callback:       receives the tokens while torch generates them, and can cancel an input. An
                         input is identified by its index in `inputs`.
         on_prediction:  receives the outputs of an input before those of longer inputs of the same

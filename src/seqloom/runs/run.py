@@ -64,8 +64,8 @@ class Run:
     partners:   for an ensemble, the folders of the other members
     config:     the recipe. For an ensemble, the recipe of the first member.
     settings:   changes to the recipe that were given to `load`
-    heads_note: warning that the attention heads which the run folder stores for alignment are not
-                used, because they were chosen for other weights. Empty if there is no problem.
+    heads_note: warning if the attention heads that the run folder stores for word alignment were
+                chosen for other weights. All heads are then used. Empty if there is no problem.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Forecasting: predicts the next rows of a real-valued sequence."""
+"""Forecasting: predicts the next rows of a real-valued sequence. Each time step is one row."""
 
 from collections.abc import Sequence
 from pathlib import Path

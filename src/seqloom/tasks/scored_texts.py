@@ -13,9 +13,10 @@ from seqloom.text.preprocessing import Tags
 class ScoredTexts:
     """Outputs and examples in the Unicode normalisation form of the target tokenizer.
 
-    Unicode can encode a character such as "é" in several ways. In this form, there is only one.
+    Unicode can encode a character such as "é" in several ways. In a normalisation form, each
+    character is encoded in only one way.
 
-    form:    the Unicode normalisation form
+    form:    the Unicode normalisation form; "none" if texts are not normalised
     changed: True if an output, a reference or a source was not in this form
     """
 

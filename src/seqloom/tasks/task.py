@@ -31,7 +31,8 @@ class ModelInput:
                    language tag
     frames:        (S, D) normalised vectors; None if the source is not a sequence of vectors
     required_phrases: phrases that the output must contain, each as often as it is listed here
-    excluded:      tokens that the output must not contain after its prefix; None if there are none
+    excluded:      tokens and token sequences that the output must not contain after its prefix;
+                   None if there are none
     """
 
     source: tuple[int, ...] | None

@@ -101,7 +101,8 @@ def check_decoder(
     - `start` and `step` return the same logits as `forward`
     - logits do not depend on later tokens
     - padding of the source does not change logits
-    - rows that are selected with `State.keep_sources` and `State.select` still get the same logits
+    - the logits of a source do not change after `State.keep_sources` has removed other sources, or
+      `State.select` has repeated its hypothesis
 
     encoder_width: width of the encoder's states
     has_source:    False for a decoder of language models, which have no encoder

@@ -44,7 +44,9 @@ def check_metric(
 def check_reader(
     reader: Callable[..., Any], folder: str | Path = ".", split: Split = "train", **settings: Any
 ) -> list[Example]:
-    """Read all examples, check that a second reading yields the same ones, and return them.
+    """Check that a reader yields at least one example, and the same examples if it reads again.
+
+    Returns the examples.
 
     folder:   value of the setting data.folder
     settings: settings of the reader in a recipe

@@ -38,9 +38,10 @@ class RequiredPhrase:
 class Glossary:
     """Pairs of a source phrase and a target phrase.
 
-    - A phrase is found only as whole words. In scripts without spaces, it is found everywhere.
-    - A source phrase in lower case is found in any case. A source phrase with a capital letter is
-      found only as it is written.
+    - A phrase matches only whole words: "art" does not match in "party". In scripts without spaces
+      between words, such as Chinese, a phrase matches anywhere.
+    - A source phrase without capital letters matches regardless of case. A source phrase with a
+      capital letter matches only text in the same case.
     - If source phrases overlap in a text, the one that starts first is used. If several start at the
       same place, the longest is used.
     """
@@ -101,8 +102,9 @@ def read_glossary(path: Path) -> Glossary:
 def _build(rows: Iterable[tuple[str, list[str]]], where: str) -> Glossary:
     """Build a glossary from rows. Raises a DataError that lists the invalid rows.
 
-    rows:  for each row, its name in error messages, such as "line 3", and its columns
-    where: start of the error message
+    rows:  pairs (name, columns). The name identifies the row in error messages, for example
+           "line 3". The columns are the source phrase and the target phrase
+    where: start of the error message, such as the path of the file
     """
     targets: dict[str, str] = {}
     problems = []
@@ -127,7 +129,10 @@ def _build(rows: Iterable[tuple[str, list[str]]], where: str) -> Glossary:
 
 
 def phrase_pattern(phrase: str, any_case: bool = False) -> re.Pattern[str]:
-    """Return a pattern that finds a phrase with any white space between its words."""
+    """Return a pattern that finds a phrase. Any white space may separate its words.
+
+    any_case: if True, the pattern ignores upper and lower case
+    """
     words = r"\s+".join(map(re.escape, phrase.split()))
     return re.compile(words, re.IGNORECASE if any_case else 0)
 

@@ -78,7 +78,11 @@ def _encode_piece(tag: str) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Encode a number in base 128, least significant digit first."""
+    """Encode a number as a varint of protobuf.
+
+    Each byte contains 7 bits of the number, the least significant bits first. The highest bit of a
+    byte is set if another byte follows.
+    """
     digits = bytearray()
     while number >= 128:
         digits.append(number % 128 | 128)

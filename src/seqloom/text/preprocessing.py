@@ -25,18 +25,20 @@ _DECOMPOSED: dict[Normalization, Literal["NFD", "NFKD"]] = {"nfc": "NFD", "nfkc"
 
 
 def normalise(text: str, form: Normalization) -> str:
-    """Return the text in a Unicode normalisation form with composed characters.
+    """Convert a text to the Unicode normalisation form NFC or NFKC.
 
-    form: "none" returns the text unchanged
+    form: "nfc" or "nfkc"; "none" returns the text unchanged
     """
     # ASCII text is the same in every form.
     return text if form == "none" or text.isascii() else normalize(_COMPOSED[form], text)
 
 
 def decompose(text: str, form: Normalization) -> str:
-    """Return the text with all characters decomposed. `normalise` composes them again.
+    """Decompose all characters of a text, for example é into e and a combining accent.
 
-    form: "none" returns the text unchanged
+    `normalise` composes the characters again.
+
+    form: "nfc" converts the text to NFD, "nfkc" to NFKD; "none" returns the text unchanged
     """
     return text if form == "none" else normalize(_DECOMPOSED[form], text)
 

@@ -127,11 +127,11 @@ def clusters(text: str) -> Iterable[Span]:
 
 
 def cluster_start(text: str, index: int) -> int:
-    """Return where to split a text near an index, without splitting a visible character.
+    """Return a position near `index` at which the text can be split between visible characters.
 
-    The result is the start of the visible character at this index. For the first visible character
-    of a text, the result is its end, so that no part of the text is empty. If the visible character
-    is the whole text or very long, the result is `index`.
+    This is the start of the visible character that contains `index`. If that is the first visible
+    character of the text, the result is its end instead, because a split at the start would leave
+    an empty part. If the visible character is the whole text or very long, the result is `index`.
     """
     start = index
     while start > 0 and index - start < MAX_CLUSTER_LENGTH and _continues(text, start):
@@ -159,7 +159,7 @@ def _continues(text: str, index: int) -> bool:
 
 @dataclass(frozen=True)
 class ProtectedText:
-    """A text, divided at its protected spans.
+    """A text in three parts: protected spans at its start, a core, and protected spans at its end.
 
     leading:   the spans at the start of the text, with the white space around them
     core:      the text between `leading` and `trailing`, which the model translates. Empty if there
@@ -282,9 +282,9 @@ class Insertion:
 def insertion(protected: ProtectedText, number: int, word: int) -> Insertion:
     """Return how to insert a protected span into an output: its place and the spaces around it.
 
-    If a punctuation mark, a placeholder or a tag is attached to a word of the source, it is also
-    attached to a word of the output. If it is attached to two words, it is attached to the first of
-    them. All other spans are separated from words by spaces.
+    Usually there is a space on both sides of the span. Punctuation marks, placeholders and tags are
+    different: if the source has no space before the span, the output has none there either. If the
+    source has a space before the span but none after it, the output has none after it either.
 
     number: index of the span in `protected.inner`, which lists the spans inside the text
     word:   number of output words before the span
@@ -365,7 +365,9 @@ def _contains_number(text: str, digits: str) -> bool:
 def _plain_digits(text: str, space: str = "") -> str:
     """Remove separators between digits, and write the digits of all scripts as 0 to 9.
 
-    space: what replaces a separator that contains white space
+    A separator consists of full stops, commas and white space.
+
+    space: string that replaces a separator with white space
     """
     joined = _BETWEEN_DIGITS.sub(
         lambda match: space if any(map(str.isspace, match[0])) else "", text

@@ -146,12 +146,12 @@ def single_segment(text: str) -> SegmentedText:
 
 
 def fits_always(text: str) -> bool:
-    """Return True for every text: the length of a model input is not limited."""
+    """Return True. With this function as `fits`, a model input may have any length."""
     return True
 
 
 def no_spans(text: str) -> Sequence[Span]:
-    """Return no protected spans (such as URLs), so that the text can be split everywhere."""
+    """Return no spans. With this function as `find_spans`, a text may be split anywhere."""
     return ()
 
 

@@ -82,7 +82,8 @@ class SubwordTokenizer:
     ) -> "SubwordTokenizer":
         """Learn a vocabulary from these lines. The same lines always give the same vocabulary.
 
-        At most MAX_SENTENCES lines are held in memory.
+        If there are more than MAX_SENTENCES lines, sentencepiece learns from a random sample of
+        this number of lines, to limit memory.
 
         size:          maximum size of the vocabulary, including special tokens, tags and pieces for
                        bytes. The vocabulary is smaller if the lines yield fewer pieces
@@ -306,8 +307,8 @@ class SampledSubwordTokenizer(SubwordTokenizer):
     def __init__(self, tokenizer: SubwordTokenizer, alpha: float, seed: int) -> None:
         """Create a tokenizer with the vocabulary of `tokenizer`.
 
-        alpha: strength of the sampling. BPE skips a merge with this probability. A unigram model
-               samples a segmentation of probability p in proportion to p^alpha
+        alpha: for BPE, the probability that a merge is skipped. For a unigram model, the exponent
+               of the sampling: a segmentation of probability p is sampled in proportion to p^alpha
         seed:  random seed. `encode` does not use it: the caller passes it to
                `run_with_sampling_seed`. It changes `digest`, the hash that identifies encoded data
         """

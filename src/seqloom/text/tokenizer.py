@@ -20,7 +20,7 @@ class Tokenizer(Protocol):
 
     @property
     def unknown_unit(self) -> Literal["character", "word"]:
-        """Unit in which the method `unknown` lists unknown parts: "character" or "word"."""
+        """What the method `unknown` returns: "character" for characters, "word" for words."""
         ...
 
     @property

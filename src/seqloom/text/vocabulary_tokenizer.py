@@ -65,7 +65,10 @@ class VocabularyTokenizer:
         ]
 
     def unknown_text(self, piece: str) -> str:
-        """Return an unknown piece as it is in the text, without marks that the tokenizer added."""
+        """Return an unknown piece as it appears in the text, without added marks.
+
+        Some tokenizers add marks to pieces, for example to show that there was no space.
+        """
         return piece
 
     def _surfaces(self, ids: Sequence[int]) -> list[str]:

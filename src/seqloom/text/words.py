@@ -20,8 +20,9 @@ class WordTokenizer(VocabularyTokenizer):
 
         He said: "Don't go!"   ->   He said ￭: "￭ Don't go ￭! ￭"
 
-    If there is no space between a tag and its neighbour, the joiner is a separate token. A word or
-    punctuation mark that contains a joiner character in the text itself is UNKNOWN.
+    If there is no space between a tag and its neighbour, the joiner is a separate token. If the
+    text itself contains the character ￭, the word or punctuation mark with this character is
+    UNKNOWN.
 
     For a text x of known tokens, decode(encode(x)) is the preprocessed x with these exceptions: each
     run of white space becomes one space, and white space at both ends is removed.
@@ -52,10 +53,10 @@ class WordTokenizer(VocabularyTokenizer):
 
 
 def _reserved_pieces(preprocessing: Preprocessing) -> tuple[str, ...]:
-    """Return the pieces that every vocabulary contains: the tags and the joiner.
+    """Return the pieces that the vocabulary contains even if they are rare: tags and the joiner.
 
-    The joiner marks that there is no space between a tag and its neighbour. Without tags, the
-    result is empty.
+    The joiner is a separate piece only beside a tag, where it marks that there is no space. If
+    there are no tags, the result is empty.
     """
     names = preprocessing.tags.names
     return (*names, JOINER) if names else ()
@@ -119,8 +120,9 @@ def split_chunks(
 def _split_chunk(chunk: str) -> list[str]:
     """Split a text without white space into words and punctuation marks.
 
-    The joiner ￭ marks that there was no space between two neighbours. It is attached to the right
-    neighbour if that is a punctuation mark (go! -> go ￭!), otherwise to the left ("go -> "￭ go).
+    The joiner ￭ marks that there was no space between two neighbours. If the right neighbour is a
+    punctuation mark, the joiner is attached to its start: `go!` becomes `go` and `￭!`. Otherwise it
+    is attached to the end of the left neighbour: `(go` becomes `(￭` and `go`.
     """
     matches = _pattern().findall(chunk)
     pieces = [NO_PIECE if JOINER in match else match for match in matches]
@@ -142,8 +144,8 @@ def _is_word(piece: str) -> bool:
 def unmarked(piece: str) -> str:
     """Return a piece without the joiners ￭ at its start and end.
 
-    The joiner itself is returned unchanged. The empty piece NO_PIECE stands for a word that
-    contains the character ￭. For NO_PIECE, the result is ￭.
+    There are two exceptions. The piece ￭ is returned unchanged. For the empty piece NO_PIECE, which
+    replaces a word that contains the character ￭, the result is ￭.
     """
     return JOINER if piece in (NO_PIECE, JOINER) else piece.strip(JOINER)
 
@@ -151,8 +153,8 @@ def unmarked(piece: str) -> str:
 def join_words(pieces: Iterable[str]) -> list[str]:
     """Return the text that each token adds to the decoded text.
 
-    The text of a token starts with a space. There is no space before the first token, and none
-    where the joiner ￭ connects two tokens. Joiners are removed.
+    This is the piece of the token without joiners, with a space before it. The space is left out
+    before the first token, and where a joiner ￭ connects the token to the previous one.
     """
     surfaces = []
     space_before = False

@@ -22,10 +22,10 @@ Weights = dict[str, Tensor]
 
 
 class Averager:
-    """Interface of weight averaging.
+    """Averages the weights of a model during training.
 
-    This base class is also used if averaging is switched off. Then `average` returns the current
-    weights of the model.
+    This base class defines the methods, but does not average: `average` returns the current weights
+    of the model. Training uses it if averaging is switched off.
     """
 
     def after_step(self, model: nn.Module) -> None:
@@ -52,7 +52,7 @@ class Averager:
 
 
 class Average(Averager):
-    """Base class of the averages of weights, `LastWeights` and `MovingAverage`.
+    """Base class of the averagers `LastWeights` and `MovingAverage`.
 
     The context manager `applied` sets the weights of the model to the average. When the context
     ends, it restores the previous weights.

@@ -88,7 +88,10 @@ def save_checkpoint(session: Session, is_final: bool = False) -> None:
 
 
 def _save_shards(session: Session, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-    """Write a checkpoint with one file per rank. Rank 0 creates the folder and the other files."""
+    """Write a checkpoint of a sharded model. Each rank writes its part of the tensors to a file.
+
+    Rank 0 also creates the folder and writes the files without tensors, such as the recipe.
+    """
     from seqloom.training.parallel.sharding import write_shards
 
     flat = {f"{name}:{key}": each for name, group in tensors.items() for key, each in group.items()}

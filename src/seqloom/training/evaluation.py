@@ -96,7 +96,7 @@ def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
 def _score_general(
     session: Session, check_signals: Callable[[], None]
 ) -> dict[str, dict[str, float]]:
-    """Score the model on the general dev set, a second dev set for information only.
+    """Score the model on the general dev set, a second dev set without influence on training.
 
     Returns {"general": scores}, or {} if there is no general dev set.
     """
@@ -149,7 +149,7 @@ def _score(
 def dataset_loss(
     session: Session, dataset: Dataset, check_signals: Callable[[], None]
 ) -> tuple[float, int]:
-    """Return the sum of the loss over a dataset and the number of targets.
+    """Compute the loss on a dataset. Returns (sum of the losses of all targets, number of targets).
 
     The ranks share the batches. The losses are added in the order of the batches, so the sum does
     not depend on the number of ranks.

@@ -54,7 +54,7 @@ class Summary:
     general_before: scores on the general dev set at the first evaluation, by name
     general_best:   scores on the general dev set at the step of the best dev score, by name
 
-    The general dev set is a second dev set, for information only. If there is none,
+    The general dev set is a second dev set, which has no influence on training. If there is none,
     `general_before` and `general_best` are empty.
     """
 

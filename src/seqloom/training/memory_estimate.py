@@ -31,7 +31,12 @@ class StepMemory:
 
 
 def blank_batch(signature: Signature, rows: int, source_length: int, target_length: int) -> Batch:
-    """Build a batch of this shape. All tokens are the same, and images are black."""
+    """Build a batch of this shape for a memory estimate. Its content does not matter.
+
+    All tokens are the same, vectors are zero, and images are black.
+
+    rows: number of examples in the batch
+    """
 
     def tokens(length: int) -> Padded:
         values = torch.full((rows, length), 4)

@@ -193,9 +193,9 @@ def _resolve_batches_per_step(
         batches = world.size
     if batches % world.size:
         raise ConfigError(
-            f"training.accumulate: the number of batches per step is {batches}, which cannot be dealt "
-            f"equally to {world.size} ranks. Start a number of ranks that divides {batches}, or train "
-            f"a new run with training.accumulate = {-(-batches // world.size) * world.size}"
+            f"training.accumulate: the number of batches per step is {batches}, which cannot be "
+            f"divided equally among {world.size} ranks. Start a number of ranks that divides "
+            f"{batches}, or train a new run with training.accumulate = {-(-batches // world.size) * world.size}"
         )
     return config if batches == 1 else _with_batches_per_step(config, batches)
 
@@ -316,7 +316,7 @@ def _load_start(config: RunConfig, folder: Path, resume: bool) -> Start | None:
 def _load_general(
     config: RunConfig, task: Task, report: EventCallback, is_main: bool
 ) -> GeneralDevSet | None:
-    """Load the general dev set: a second dev set, which is scored for information only.
+    """Load the general dev set: a second dev set, which has no influence on training.
 
     The recipe names its files in data.general. Missing files are an error. If data.general is not
     set, a fine-tuning uses the dev split of its parent, the run that it starts from. If files of

@@ -55,7 +55,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, because importing torch takes seconds."""
+    """Import a public name when it is first used.
+
+    Some of the modules import torch, which takes seconds.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module 'seqloom.viz' has no attribute '{name}'")
     from importlib import import_module

@@ -29,7 +29,7 @@ class AttentionPanel:
 
     @property
     def cell(self) -> float:
-        """Side of a cell in inches."""
+        """Side length of a cell of the heat map, in inches."""
         longer_side = max(len(self.sources), len(self.outputs), 1)
         return min(_CELL_INCHES, _MAX_MATRIX_INCHES / longer_side)
 

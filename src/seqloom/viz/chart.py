@@ -231,8 +231,8 @@ class Axis:
 
     Attributes:
         ticks: the values that are labelled.
-        logarithmic: logarithmic scale. Values below `low`, such as zero and negative values,
-            map to `begin`.
+        logarithmic: True for a logarithmic scale. On this scale, all values below `low`, such as
+            zero and negative values, map to `begin`.
     """
 
     low: float

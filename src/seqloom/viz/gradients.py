@@ -1,4 +1,8 @@
-"""Draw the gradient norm at each step, as a table in a terminal or as a figure in a file."""
+"""Draw gradient norms as a table in a terminal or as a figure in a file.
+
+The norms belong to the steps of the encoder (one step per source token) and of the decoder (one
+step per decoder input).
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +47,7 @@ LEGENDS = {
 
 
 def draw_gradients(gradients: GradientTrace | GradientProfile, *, ascii_only: bool = False) -> Text:
-    """Draw the gradient norm at each step as text.
+    """Draw the gradient norm at each encoder step and decoder step as text.
 
     The text has one table for the source and one for the decoder input, with numbers and bars.
     """
@@ -70,7 +74,7 @@ def headline(gradients: GradientTrace | GradientProfile | LossGradientTrace) -> 
 
 
 def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Text:
-    """Draw a table of gradient norms with a line for each step.
+    """Draw a table of gradient norms with a line for each encoder or decoder step.
 
     counts: for each step, the number of sentences over which the norms are averaged. Empty if the
             norms belong to a single sentence
@@ -104,9 +108,9 @@ def _table(steps: StepGradients, counts: Sequence[int], ascii_only: bool) -> Tex
 
 
 def _stacked_bars(steps: StepGradients, ascii_only: bool) -> list[Text]:
-    """Draw one bar for each step.
+    """Draw one bar for each encoder or decoder step.
 
-    The gradient of a step is the sum of two parts, for example one that flows through attention and
+    The gradient at a step is the sum of two parts, for example one that flows through attention and
     one that does not. The two segments of a bar show the norms of these parts.
     """
     marks = _ASCII_BAR_MARKS if ascii_only else _BAR_MARKS
@@ -150,9 +154,9 @@ def save_gradients(path: Path, gradients: GradientTrace | GradientProfile) -> No
 
 
 def _draw_bars(axes: Any, steps: StepGradients) -> None:
-    """Draw two bars and a mark for each step.
+    """Draw two bars and a mark for each encoder or decoder step.
 
-    The gradient of a step is the sum of two parts, for example one that flows through attention and
+    The gradient at a step is the sum of two parts, for example one that flows through attention and
     one that does not. The bars show the norms of the parts, the mark the norm of the sum.
     """
     positions = range(len(steps.labels))
@@ -168,7 +172,10 @@ def _draw_bars(axes: Any, steps: StepGradients) -> None:
 
 
 def _draw_curves(axes: Any, steps: StepGradients) -> None:
-    """Draw curves of the mean gradient norms. The x axis is the distance from the last step."""
+    """Draw curves of gradient norms that are averaged over sentences.
+
+    The x axis is the distance of a step from the last step of its sentence.
+    """
     positions = range(len(steps.labels))
     for name, colour in zip(steps.parts, _COLOURS, strict=True):
         if any(steps.parts[name]):

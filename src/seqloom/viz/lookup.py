@@ -110,7 +110,7 @@ def format_vector(numbers: Sequence[float], digits: int = 4) -> str:
 def save_lookup(path: Path, table: LookupTable, results: Sequence[LookupResult]) -> None:
     """Draw the attention weights of each lookup method, for example "nearest" or "soft".
 
-    Keys of width 2 are also drawn as points in the plane.
+    If the keys have two dimensions, they are also drawn as points in the plane.
 
     The suffix of `path` selects the image format.
     """
@@ -132,7 +132,10 @@ def save_lookup(path: Path, table: LookupTable, results: Sequence[LookupResult])
 
 
 def _draw_plane(axes: Any, table: LookupTable, result: LookupResult) -> None:
-    """Draw the keys, larger and darker with a larger weight, and the query as a cross."""
+    """Draw the keys as points in the plane, and the query as a cross.
+
+    The point of a key is larger and darker if its attention weight is larger.
+    """
     query = table.query
     for index, (key, weight) in enumerate(zip(table.keys, result.weights, strict=True)):
         axes.plot(*zip(query, key, strict=True), color=_MIDDLE, linewidth=5 * weight, zorder=1)

@@ -118,8 +118,9 @@ def _table(
 class _LogScale:
     """Draws norms as bars on a logarithmic scale.
 
-    largest: norm of the longest bar
-    decades: number of powers of ten between the longest bar and a bar of length zero
+    largest: the norm that has the longest bar
+    decades: number of powers of ten that the scale covers. The bar of a norm has length zero if the
+             norm is 10^decades times smaller than `largest`
     """
 
     largest: float
@@ -209,9 +210,9 @@ def _matrices(head: AttentionNorms, ascii_only: bool) -> dict[str, Matrix]:
 
 
 def _step_norms(rows: Matrix) -> list[float]:
-    """Return, for each decoder step, the norm of the gradient at all keys together.
+    """Return, for each decoder step, the norm of the gradient with respect to all keys together.
 
-    rows: (T, S) norm of the gradient at each key, for each decoder step
+    rows: (T, S) norm of the gradient with respect to each single key, for each decoder step
     """
     return [math.hypot(*row) for row in rows]
 

@@ -1,8 +1,8 @@
 """Explains the backward pass through the attention of one decoder step.
 
 The loss L is -log p of the token that this step predicts. Gradients are listed in the order in
-which backpropagation computes them: context a, weights α, scores e, query q, keys k and, in a
-recurrent decoder, the states. The values are v.
+which backpropagation computes them: context vector a, attention values v, attention weights α,
+scores e, query q, keys k and, in a recurrent decoder, the states.
 
     a = Σ α v             ∂L/∂α_s = v_s · ∂L/∂a             ∂L/∂v_s = α_s ∂L/∂a
     α = softmax(e)        ∂L/∂e = (diag(α) - α αᵀ) ∂L/∂α
@@ -191,7 +191,11 @@ def _attention_gradients(
 
 
 def _head_formula(attention: MultiHeadAttention, context: str, head: int) -> str:
-    """Formula of the gradient at the output of one head."""
+    """Formula of the gradient at the output of one head, for example (Woᵀ ∂L/∂a₃)[1…16].
+
+    context: symbol of the gradient at the context vector, for example ∂L/∂a₃
+    head:    counted from 0
+    """
     projects = not isinstance(attention.output_projection, nn.Identity)
     formula = f"Woᵀ {context}" if projects else context
     if attention.heads == 1:

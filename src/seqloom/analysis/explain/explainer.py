@@ -198,7 +198,10 @@ def check_step(step: int, output: Prediction) -> None:
 
 
 def _source_labels(output: Prediction, memory: Memory) -> tuple[str, ...]:
-    """Return one label per source position: its token or, for an image, "cell 1", "cell 2" …"""
+    """Return one label per source position: the token at this position.
+
+    The source positions of an image are the cells of a grid. Their labels are "cell 1", "cell 2" …
+    """
     size = memory.mask.shape[1]
     cells = tuple(f"cell {number + 1}" for number in range(size))
     return output.source_pieces or cells

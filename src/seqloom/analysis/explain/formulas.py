@@ -65,7 +65,13 @@ def embedding(lookup: Lookup, token: str) -> str:
 
 
 def start_embedding(lookup: Lookup, token: str) -> str:
-    """Formula of the embedding that a decoder reads before the first token."""
+    """Formula of the embedding that a decoder reads at its first step.
+
+    This is the embedding of START, unless `lookup` replaces it by zeros or by the embedding of
+    another special token.
+
+    token: symbol of START in the formula, for example y₀
+    """
     replaced = lookup.replaced if isinstance(lookup, LearnedLookup) else None
     if replaced is None:
         return embedding(lookup, token)
@@ -229,7 +235,7 @@ def divisor(score: DotScore, width: int) -> str:
 
 
 def score_note(score: AttentionScore) -> str:
-    """Return a remark on the parameters or the meaning of a score function, or ""."""
+    """Return a remark on a score function, for example "W is 64 × 64"; "" if there is none."""
     if is_extension(score):
         return f"from {type(score).__module__}, outside seqloom"
     match score:

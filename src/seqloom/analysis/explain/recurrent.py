@@ -99,8 +99,8 @@ class _RecurrentStep:
         """Trace attention with the state (1, C) as its query. C is the width of a state.
 
         Returns the state (1, C) with which the step continues. Most decoders continue with the
-        given state. In a decoder whose `context_uses` contains "state", the context vector,
-        projected if necessary, replaces the hidden vector in the state.
+        given state. If `context_uses` of the decoder contains "state", the context vector replaces
+        the hidden vector in the state. It is first projected if the two widths differ.
         """
         attention, trace = self.decoder.attention, self.trace
         assert attention is not None

@@ -144,7 +144,7 @@ def _check_run(run: Run) -> None:
 def _read_pairs(files: Sequence[Path]) -> Iterator[list[SentencePair]]:
     """Read sentence pairs from two files, or from one file with two columns separated by a tab.
 
-    Yields the pairs in lists, so that the files are never completely in memory.
+    Yields lists of pairs, so that only a part of each file is in memory at a time.
     """
     from seqloom.cli.inputs import read_aligned_lines
 

@@ -41,9 +41,10 @@ def doctor(
 
     Reports parallel files with different numbers of lines, empty and very long lines, duplicates,
     unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
-    the memory of the largest batch. With --from RUN, also reports how well the vocabulary of that
-    run fits the data. Exit code: that of `train` for the first error, such as 66 for a missing file,
-    65 for data that cannot be used and 78 for a setting that is not valid.
+    the memory that the largest batch needs. With --from RUN, also reports how well the vocabulary
+    of that run fits the data. If there are errors, the exit code is the one that `train` returns for
+    the first error: for example 66 for a missing file, 65 for data that cannot be used, or 78 for a
+    setting that is not valid.
     """
     set_interruption_message(
         lambda: (

@@ -51,9 +51,9 @@ def error_propagation(
 ) -> None:
     """Measure how one wrong token changes the probability of the rest of the reference.
 
-    Computes the log-probability of each reference token three times: after the tokens before it in
-    the reference, after the same tokens with one of them replaced by a wrong token, and after the
-    output of the model. Prints the three means by the distance from the first wrong token.
+    Computes the log-probability of each reference token three times. The three prefixes that the
+    decoder reads before the token are: the reference, the reference with one wrong token, and the
+    output of the model. Prints the mean for each prefix, by the distance from the first wrong token.
     """
     from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
     from seqloom.cli.inputs import read_examples

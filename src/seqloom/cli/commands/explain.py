@@ -212,7 +212,7 @@ class ExampleOptions:
         return [f"--{name}" for name, value in vars(self).items() if value is not None]
 
     def explain(self) -> Explanation:
-        """Explain self-attention on small numbers, which the options can change.
+        """Explain self-attention on the numbers of a lecture, or on those that the options give.
 
         Raises one BadParameter that lists all problems of the options.
         """

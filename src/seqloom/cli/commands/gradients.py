@@ -135,7 +135,7 @@ class _Report:
 def _check_options(
     at: str, lines: bool, step: int | None, full: bool, heads: dict[str, int | None]
 ) -> None:
-    """Raise one BadParameter that lists all options that cannot be combined with --at.
+    """Raise one BadParameter that lists all options that the value of --at does not allow.
 
     heads: the values of --layer and --head
     """

@@ -93,8 +93,8 @@ def inspect(
 ) -> None:
     """Show the attention map between each output and its source.
 
-    Tokens are merged into words: the weights of the tokens of a source word are added, and those
-    of a target word are averaged, so that every row still adds up to one.
+    Tokens are merged into words. The weights of the tokens of a source word are added. The weights
+    of the tokens of a target word are averaged, so that the weights of a target word add up to one.
     """
     if out is not None and out.suffix.lower() not in OUTPUT_SUFFIXES:
         raise typer.BadParameter(

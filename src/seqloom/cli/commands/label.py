@@ -35,7 +35,7 @@ def label(
     json: Json = False,
     ensemble: EnsembleMembers = None,
 ) -> None:
-    """Label texts or sequences of vectors, or each of their tokens or frames.
+    """Label texts or sequences of vectors: as a whole, or each token or frame separately.
 
     If a text has one label, the output is one line `label<TAB>probability`. If each token has a
     label, the output is two lines: the tokens, and below them their labels. For a CSV file, a line

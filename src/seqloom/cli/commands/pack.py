@@ -33,7 +33,7 @@ def unpack(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File that `seqloom pack` wrote.")],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New run folder.")],
 ) -> None:
-    """Extract a packed run to a new run folder. All members of the file are checked first."""
+    """Check all files in a packed run, then extract them to a new run folder."""
     from seqloom.runs.folder.archive import unpack_run
 
     unpack_run(file, folder)

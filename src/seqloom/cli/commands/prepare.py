@@ -75,7 +75,10 @@ def _show(show: ShowProgress, event: Event) -> None:
 
 
 def _verify(corpora: list[Corpus]) -> None:
-    """Raise a StorageError that lists prepared files if they changed after they were written."""
+    """Compare all prepared files with their checksums.
+
+    Raises a StorageError that lists the files that are missing or have changed.
+    """
     from seqloom.core.errors import StorageError
     from seqloom.core.storage import find_damage
 

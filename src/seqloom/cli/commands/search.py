@@ -87,7 +87,7 @@ def search(
         ),
     ] = False,
 ) -> None:
-    """Trace a search: the candidates of every step, and why they were dropped.
+    """Trace a search: the candidates of every step, and why candidates were dropped.
 
     Works for greedy search, beam search, sampling and exhaustive search.
     """

@@ -46,7 +46,7 @@ def translate_file(
 ) -> None:
     """Translate a document and keep its structure: plain text, Markdown, HTML or SRT subtitles.
 
-    Code, tags, attributes, URLs, numbers and times of subtitles stay as they are.
+    Code, tags, attributes, URLs, and the numbers and times of subtitles do not change.
     """
     from seqloom.text.documents.formats import document_format, read_document
     from seqloom.text.documents.srt import srt_text

@@ -1,1 +1,1 @@
-"""Options that every command has, and shell completion of arguments."""
+"""The global options --quiet, --threads and --device, and shell completion of arguments."""

@@ -11,7 +11,7 @@ RUNS = Path("runs")
 
 
 def complete_recipe(incomplete: str) -> list[str]:
-    """Return bundled recipes, recipe files, run folders and other folders that start with the text.
+    """Return the bundled recipes, recipe files and folders whose names start with `incomplete`.
 
     Folders that are not runs end in a separator, so that the user can complete them further.
     """

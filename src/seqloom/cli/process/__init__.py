@@ -1,1 +1,1 @@
-"""Start of the program, handling of Ctrl-C, progress bars, and output files of translations."""
+"""Entry point of the program, Ctrl-C, progress bars, and output files of translations."""

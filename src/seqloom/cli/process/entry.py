@@ -1,4 +1,4 @@
-"""Start of the program `seqloom`. It handles Ctrl-C while the other modules are imported."""
+"""Entry point of the program `seqloom`. Handles Ctrl-C while the other modules are imported."""
 
 import os
 import signal

@@ -60,8 +60,10 @@ def catch_interrupts() -> Iterator[None]:
     """Context manager in which Ctrl-C raises CommandInterrupted instead of KeyboardInterrupt.
 
     Python sometimes replaces the KeyboardInterrupt by another exception, such as an ImportError.
-    This context manager also replaces that exception by CommandInterrupted. If the process ignores
-    SIGINT, for example because a shell script started it in the background, nothing changes.
+    This context manager also replaces that exception by CommandInterrupted.
+
+    Ctrl-C is not handled outside the main thread, or if the process ignores SIGINT, for example
+    because a shell script started it in the background.
     """
     _interrupts.describe = _default_message
     previous = signal.getsignal(signal.SIGINT)
@@ -143,9 +145,9 @@ def _last_checkpoint(folder: Path) -> str:
 
 
 def current_command(without: str = "") -> str:
-    """Return the command that was started, for messages that recommend to repeat it.
+    """Return the command line of this process, for messages that ask the user to repeat it.
 
-    without: an option to leave out
+    without: an option to leave out of the command line
     """
     arguments = [argument for argument in sys.argv[1:] if argument != without]
     return " ".join([program_name(), *map(shlex.quote, arguments)])

@@ -45,8 +45,8 @@ class ManyFiles:
     output:       folder of the translations
     field:        field of .jsonl files or column of .parquet files with the source texts
     output_field: field or column that receives the translations
-    workers:      number of worker processes, or of actors if Ray is used. If None, this process
-                  translates alone, or Ray starts as many actors as fit on the cluster
+    workers:      without Ray: number of worker processes. None: this process translates alone.
+                  With Ray: number of actors. None: as many actors as fit on the cluster
     shard:        "I/N": this command translates shard I of N, counted from 1
     ray:          address of a Ray cluster. None: do not use Ray
     """
@@ -61,9 +61,9 @@ class ManyFiles:
     ray: str | None
 
     def check(self, formatter: TranslationFormatter) -> tuple[list[InputFile], Shard]:
-        """Check the options. Return the input files, and the shard of them that --shard selects.
+        """Check the options. Return all input files, and the value of --shard (shard I of N).
 
-        Raise an error if the options are not valid.
+        Raises ConfigError if the options are not valid.
         """
         from seqloom.runs.batch_translation.input_files import find_input_files
 
@@ -92,8 +92,8 @@ class ManyFiles:
         """Number of CPU threads of each worker.
 
         This is the value of --threads or OMP_NUM_THREADS. If neither is set, each worker gets an
-        equal share of the cores that this process may use. If the number of workers is not given,
-        each gets one thread.
+        equal share of the cores that this process may use. If the number of workers is not given
+        either, as is possible with Ray, each worker gets one thread.
         """
         if self.workers is None:
             return configured_threads() or 1
@@ -216,10 +216,10 @@ def _execute(
 def _request(
     context: typer.Context, run: Run, files: Sequence[InputFile], engine: str
 ) -> TranslationRequest:
-    """Return everything that determines the outputs: runs, input files, options and versions.
+    """Return a dictionary of everything that determines the outputs.
 
-    A command can continue the unfinished output of an earlier command only if this dictionary is
-    the same for both.
+    It describes the runs, the input files, the options and the versions. A command can continue the
+    unfinished output of an earlier command only if this dictionary is the same for both.
     """
     from seqloom import __version__
     from seqloom.runs.batch_translation.input_files import BLOCK_LINES

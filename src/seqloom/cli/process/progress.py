@@ -19,7 +19,7 @@ BAR_WIDTH = 20
 
 
 class ShowProgress(Protocol):
-    """Updates a progress bar."""
+    """Type of the functions that update a progress bar."""
 
     def __call__(self, done: int, total: int | None, description: str | None = None, /) -> None:
         """Update the bar.
@@ -115,10 +115,11 @@ def portion_progress(
 ) -> Callable[[int, int], None]:
     """Return a callback that updates the bar while one portion of the input is processed.
 
-    The callback receives the number of finished items and of all items in this portion.
+    The callback takes two numbers: how many items of this portion are finished, and how many items
+    the portion has.
 
     finished: number of items in earlier portions
-    total:    number of items in all portions
+    total:    number of items in all portions; None if it is unknown
     """
     return lambda done, _: show(finished + done, total)
 
@@ -126,7 +127,8 @@ def portion_progress(
 def count_lines(files: Sequence[Path] | None, *, prints: bool = False) -> int | None:
     """Return the number of lines of the files, as the total of a progress bar.
 
-    Returns None if no bar is shown or if standard input is read, whose length is unknown.
+    Returns None if no bar is shown. Also returns None if standard input is read, because the number
+    of its lines is unknown.
 
     prints: True if the command writes to stdout while it runs. Default: False
     """

@@ -43,7 +43,7 @@ START_AGAIN = "To start again, add --overwrite."
 
 
 class OutputLines(Protocol):
-    """Receives the output line by line.
+    """Interface of the objects that write the output line by line.
 
     finished: number of input lines whose output is complete
     """
@@ -82,7 +82,7 @@ class OutputFile:
 
     @property
     def partial(self) -> Path:
-        """Path of the file with the finished lines while the output is incomplete."""
+        """Path of FILE.partial, which contains the finished lines until the output is complete."""
         return self.path.with_name(f"{self.path.name}.partial")
 
     @property
@@ -118,8 +118,8 @@ class OutputFile:
     def is_unfinished(self) -> bool:
         """Return True if an earlier command started the output and did not finish it.
 
-        An empty output without a progress file does not count, because it contains nothing to
-        continue.
+        Returns False if FILE.partial is empty and there is no progress file, because there is
+        nothing to continue.
         """
         return self.partial.exists() and (self.partial.stat().st_size > 0 or self.record.exists())
 
@@ -148,7 +148,7 @@ class OutputFile:
 
 
 class FileLines:
-    """Writes the output to a file that can be continued.
+    """Writes the output to a file. After an interruption, a later command can continue the file.
 
     request: everything that determines the output. A later command can continue the file only if
              its request is the same. None if the input is standard input: the file then cannot be
@@ -321,7 +321,11 @@ def glossary_digest(context: typer.Context) -> dict[str, str]:
 
 
 def named_options(context: typer.Context) -> dict[str, Any]:
-    """Return the command's parameters by option name, without those in NOT_IN_REQUEST."""
+    """Return a dictionary that maps the names of the command's options to their values.
+
+    Leaves out the parameters in NOT_IN_REQUEST, such as --output and --quiet. They do not change
+    the outputs, or the request stores them in another form.
+    """
     return {
         parameter.opts[0]: context.params[parameter.name]
         for parameter in context.command.params

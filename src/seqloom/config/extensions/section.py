@@ -62,7 +62,8 @@ class ExtensionConfig(Section):
     def _specialise(cls, value: Any, handler: ModelWrapValidatorHandler["ExtensionConfig"]) -> Any:
         """Validate a table of a recipe with the pydantic class of its extension.
 
-        This class has a field for each setting of the extension. `kind` names the extension.
+        The setting `kind` of the table names the extension. `extension_section` creates the
+        pydantic class, which has a field for each setting of the extension.
         """
         if cls.extension_target is None and isinstance(value, dict):
             if "kind" not in value:

@@ -14,8 +14,8 @@ from seqloom.extensions.registry import FORM, Point, is_extension
 class ByKind:
     """Annotation for a union of pydantic classes. The `kind` of a recipe table selects the class.
 
-    Each built-in `kind` has its own class. All extensions share one class. In the locations of
-    pydantic errors, this class is called "module:Name".
+    Each built-in `kind` has its own class. All extensions share one class. If a pydantic error is
+    about an extension, the location of the error contains "module:Name" instead of the `kind`.
     """
 
     def __get_pydantic_core_schema__(

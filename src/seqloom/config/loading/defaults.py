@@ -110,8 +110,9 @@ The defaults of these settings can differ from the old behaviour, now or in a la
 def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:
     """Complete the recipe of an older run: add the settings that are newer than the run.
 
-    A run folder stores all settings that exist at the time of training. A newer setting gets its
-    value in `OLD_BEHAVIOUR`, which reproduces what seqloom did before the setting existed.
+    A run folder stores all settings that existed when the run was trained. `OLD_BEHAVIOUR` lists
+    settings that were introduced later. If the run folder does not contain them, they get the
+    values in `OLD_BEHAVIOUR`, which reproduce what seqloom did before these settings existed.
     """
     old = {name: {**values, **tables.get(name, {})} for name, values in OLD_BEHAVIOUR.items()}
     return {**tables, **old}

@@ -94,7 +94,7 @@ def unknown_key_problem(key: UnknownKey) -> str:
 
 
 def suggest_key(key: str) -> str:
-    """Return the message about an unknown key: no such setting, did you mean `key`?"""
+    """Return the error message for a misspelt key. It suggests the correct key, `key`."""
     return f"{NO_SUCH_SETTING}; did you mean '{key}'?"
 
 
@@ -119,10 +119,10 @@ def _meant_key(name: str, valid: Sequence[str]) -> str | None:
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
-    """Return the paths of all settings that have the name of an unknown key.
+    """Return the paths of all valid settings that have the same name as an unknown key.
 
     Returns an empty list if there are more than four such settings. Also returns an empty list if
-    `path` is among their paths. In this case the key is in the right table, but the table needs
+    one of them has the path `path`. In this case the key is in the right table, but the table needs
     another `kind`.
 
     name: the name of the unknown key

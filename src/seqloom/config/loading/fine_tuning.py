@@ -124,7 +124,7 @@ def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: R
     own = data.get("parent", {})
     if isinstance(own, dict) and own.get("train", inherited["train"]) != inherited["train"]:
         raise ConfigError(
-            f"{recipe.name}: data.parent is the data of another run than {parent.run}. Remove "
+            f"{recipe.name}: data.parent does not describe the data of {parent.run}. Remove "
             "data.parent; fine-tuning copies it from the parent"
         )
     return {**data, "parent": merge_tables(inherited, own)}
@@ -228,7 +228,7 @@ def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None)
 def _check_same_data_kind(config: RunConfig, parent: ParentRun, name: str) -> None:
     """Raise a ConfigError unless the recipe and the parent read the same kind of data.
 
-    The kinds are frames, long text, and all other data.
+    There are three kinds: sequences of frames (vectors), one long text, and all other data.
     """
     ours, theirs = config.data, parent.config.data
     if ours.has_frames != theirs.has_frames or ours.is_long_text != theirs.is_long_text:

@@ -1,7 +1,8 @@
 """The part of the JSON Schema that rejects unknown keys of a recipe.
 
-The error messages are those of the command line. JSON Schema has no keyword for error messages. The
-schema of an unknown key therefore matches no value and contains the message in two places:
+The schema of an unknown key matches no value. It contains the same error message that the command
+line prints. The JSON Schema standard has no keyword for error messages, so the message is in two
+places:
 
 - Visual Studio Code and ajv-errors show the value of `errorMessage`.
 - Other validators show the schema itself: {"not": {"description": message}}.
@@ -93,7 +94,8 @@ def _reject_key_of_other_table(name: str, keys: Sequence[str], paths: Sequence[K
     The error message is that of the command line, which suggests the other table. If this message
     differs between `paths`, the schema contains a general message without a suggestion.
 
-    name:  the rejected key, which is one edit away from one of `keys`
+    name:  the rejected key. It is one edit away from one of `keys`, but it is not treated as a
+           misspelling, because it is valid in another table
     keys:  the keys that this table accepts
     paths: the paths at which a recipe can have this table
     """

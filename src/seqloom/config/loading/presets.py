@@ -78,9 +78,9 @@ def preset_for(pairs: int) -> str:
 
 @dataclass(frozen=True)
 class ScaledTables:
-    """The tables of a recipe, in which the warm-up suits the number of training steps.
+    """The tables of a recipe after `scale_warmup` has adapted the warm-up to the number of steps.
 
-    notes: a message that the warm-up was changed; empty if it was not
+    notes: one message if the warm-up was changed; empty if it was not
     """
 
     tables: Tables

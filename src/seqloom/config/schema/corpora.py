@@ -1,4 +1,4 @@
-"""The kinds of corpora that a split is read from, one section per file format."""
+"""The kinds of corpora from which training, dev and test data can be read, one class for each."""
 
 import re
 from collections import Counter
@@ -339,9 +339,10 @@ class TracksConfig(Section):
 
 
 class RobotConfig(Section):
-    """Generated paths of a robot with two wheels. The columns to forecast are its position x, y. The
-    context is the speed of the left and of the right wheel, measured at each step. The direction of
-    the robot is not given: a model has to infer it from the observed positions."""
+    """Generated paths of a robot with two wheels. A model forecasts the position x, y of the robot.
+    At each step, it also reads the measured speeds of the left and of the right wheel (the
+    context). The direction of the robot is not given: a model has to infer it from the observed
+    positions."""
 
     kind: Literal["robot"] = "robot"
     examples: int = Field(gt=0)
@@ -448,7 +449,8 @@ MAX_FACTS = 9
 
 
 class SyntheticConfig(Section):
-    """Generated pairs with a known answer. The three splits of a recipe never share a source."""
+    """Generated pairs of source and target for a simple task, such as reversing a string. The
+    training, dev and test data of a recipe never share a source."""
 
     kind: Literal["synthetic"] = "synthetic"
     task: Literal["copy", "reverse", "sort", "addition", "case", "questions"]
@@ -491,8 +493,8 @@ class SyntheticConfig(Section):
 
 
 class ImportedConfig(TaggedCorpusConfig):
-    """Stands for the training data of a model that `seqloom import` read. This data is not
-    available, so commands that need it report an error."""
+    """Placeholder for the training data of a model that was imported with `seqloom import`. This
+    data is not available, so commands that need it report an error."""
 
     kind: Literal["imported"] = "imported"
     source: str | None = None

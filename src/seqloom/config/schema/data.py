@@ -38,7 +38,7 @@ class FilterConfig(Section):
 
 
 class ExpectedFileConfig(Section):
-    """A file of a data set."""
+    """A file of the data set, and its expected size."""
 
     file: str
     """Path of the file, relative to data.folder."""
@@ -49,8 +49,8 @@ class ExpectedFileConfig(Section):
 class ExpectedDataConfig(Section):
     """A public data set that does not come with seqloom: its origin and its files.
 
-    Training and `seqloom doctor` compare the data folder with this list. They check only the files
-    that the recipe uses.
+    Training and `seqloom doctor` check that the data folder contains these files. They check only
+    the files that the recipe uses.
     """
 
     source: str

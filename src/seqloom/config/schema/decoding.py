@@ -17,7 +17,7 @@ class RuleExtensionConfig(ExtensionConfig):
 
 
 class SearchRulesConfig(Section):
-    """Settings shared by all searches: constraints on outputs, and details of their scores."""
+    """Settings shared by all searches: constraints on outputs, and how outputs are scored."""
 
     min_length: int = Field(0, ge=0)
     """Minimum number of tokens before END. Default: 0."""

@@ -121,7 +121,8 @@ def position_problems(
 
     An encoding that is added to the embeddings must not be wider than the embeddings.
 
-    network_width: the default width of an embedding
+    network_width: width of the network that reads the embeddings. It is the default width of an
+                   embedding
     """
     if isinstance(positions, OneHotPositionsConfig) and positions.join == "add":
         width = _embedding_width(embedding, network_width)

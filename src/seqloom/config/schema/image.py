@@ -27,7 +27,8 @@ class ImageAugmentationConfig(Section):
 
 
 class ConvolutionEncoderConfig(ImageAugmentationConfig):
-    """A residual convolutional network. Each stage halves the height and width of the grid."""
+    """A residual convolutional network that turns an image into a grid of vectors. Each stage
+    halves the height and width of the grid."""
 
     kind: Literal["convolution"] = "convolution"
     width: int = Field(256, gt=0)
@@ -43,7 +44,7 @@ class ConvolutionEncoderConfig(ImageAugmentationConfig):
 
     @property
     def state_width(self) -> int:
-        """Width of the encoder's output vectors. Each cell of the image grid has one vector."""
+        """Width of the encoder's output vectors. The output is a grid with one vector per cell."""
         return self.width
 
     @model_validator(mode="after")

@@ -49,7 +49,7 @@ class EncoderExtensionConfig(ExtensionConfig):
 
     @property
     def state_width(self) -> int:
-        """Width of the state at one position."""
+        """Width of an encoder state, the encoder's output vector at one position."""
         return int(self.extension_settings["width"])
 
 

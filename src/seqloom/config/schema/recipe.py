@@ -121,7 +121,10 @@ class RunConfig(Section):
 
     @property
     def passes_through(self) -> bool:
-        """True if predictions copy parts that the model cannot translate, such as URLs."""
+        """True if predictions copy parts of the source that the model cannot translate.
+
+        Such parts are, for example, URLs and characters that the vocabulary does not contain.
+        """
         if not isinstance(self.task, TranslationConfig):
             return False
         setting = self.text.pass_through

@@ -54,7 +54,10 @@ class RecurrentEncoderConfig(Section):
 
     @property
     def state_width(self) -> int:
-        """Width of the state at one position. With two directions, it is twice `width`."""
+        """Width of an encoder state, the encoder's output vector at one position.
+
+        With two directions, it is twice `width`.
+        """
         return self.width * (2 if self.direction == "both" else 1)
 
     @model_validator(mode="after")

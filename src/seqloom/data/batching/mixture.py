@@ -79,11 +79,13 @@ def group_shares(
 ) -> list[GroupShare]:
     """Compute how many examples an epoch draws from each group.
 
-    An epoch has as many draws as the split has examples. Each group gets at least one draw, which
-    can make the epoch slightly longer. In fine-tuning, an epoch can also draw replayed
-    examples. These are training examples of the run that fine-tuning starts from.
+    All groups together get as many draws as they have examples. Each group gets at least one draw,
+    which can make the epoch slightly longer.
 
-    replay_share: share of the replayed examples in an epoch; None if nothing is replayed
+    In fine-tuning, an epoch can also contain replayed examples: training examples of the run that
+    fine-tuning starts from. Their draws are added to the draws of the other groups.
+
+    replay_share: share of the replayed examples in the whole epoch; None if nothing is replayed
     """
     if replay_share is not None:
         own = [group for group in groups if group.name != REPLAY_GROUP]

@@ -142,7 +142,8 @@ class PackedLayout:
         """Return the batches of an epoch as arrays of pair indices.
 
         The arrays do not contain the row boundaries. The pairs of the first row come first, then
-        those of the second row, and so on. `gather` finds row boundaries from this order.
+        those of the second row, and so on. `gather` fills the rows in this order. It starts a new
+        row when a pair does not fit.
         """
         sizes = example_sizes(source_lengths, target_lengths)
         refuse_too_long(source_lengths, target_lengths, self.budget)

@@ -85,7 +85,7 @@ def _batch_boundaries(sources: IntArray, targets: IntArray, budget: int) -> list
 
 
 def _first_batch_rows(sources: IntArray, targets: IntArray, budget: int) -> int:
-    """Return how many examples, from the first one on, form a batch."""
+    """Return the number of examples in the first batch, which starts with the first example."""
     rows = np.arange(1, len(sources) + 1)
     padded_source = rows * np.maximum.accumulate(sources)
     padded_target = rows * np.maximum.accumulate(targets)

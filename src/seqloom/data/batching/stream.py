@@ -53,8 +53,8 @@ epochs."""
 class ShardPlan:
     """The batches of one shard.
 
-    corpus:  the dataset in the epoch of this shard. It can differ from epoch to epoch, for example
-             in the subword segmentation
+    corpus:  the dataset to use in the epoch of this shard. Each epoch can have its own dataset, for
+             example with another subword segmentation
     batches: for each batch, the indices of its examples in `corpus`
     """
 
@@ -109,7 +109,10 @@ class BatchStream:
         self._planner = ThreadPoolExecutor(1, "seqloom-planner")
 
     def _epoch_size(self) -> int:
-        """Return the approximate number of examples in an epoch."""
+        """Return the number of examples in an epoch, which determines the number of shards.
+
+        With temperature sampling, an epoch can be slightly longer than this number.
+        """
         if self.replay_share is None:
             return len(self.corpus)
         groups = groups_of(self.corpus.report)
@@ -137,7 +140,7 @@ class BatchStream:
         return len(self._plan(shard).batches)
 
     def examples_from(self, position: StreamPosition, batches: int) -> list[int]:
-        """Return the indices of the examples in the next batches, sorted and without repetition.
+        """Return the indices of the examples in consecutive batches, sorted and without repetition.
 
         position: position of the first batch
         batches:  number of batches, on all ranks together
@@ -160,13 +163,13 @@ class BatchStream:
     def close(self) -> None:
         """Plan no more shards. The stream cannot be used afterwards.
 
-        If a shard is being planned, its plan is completed but not used. The thread ends after it;
-        this method does not wait for that.
+        If the background thread is planning a shard, it completes this plan and then ends. This
+        method does not wait for the thread.
         """
         self._planner.shutdown(wait=False, cancel_futures=True)
 
     def _normalised(self, shard: int, index: int) -> StreamPosition:
-        """Return the position (shard, index), with an index past the shard's end moved on.
+        """Return the position of a batch, given by an index that may be past the end of the shard.
 
         If the shard has n batches, index n becomes index 0 of the next shard.
         """
@@ -201,7 +204,8 @@ class BatchStream:
         """Return the indices of a shard's examples.
 
         Normally, an epoch contains every example once. If `temperature` or `replay_share` changes
-        the sizes of the groups of examples, an example can occur several times or not at all.
+        how many examples are drawn from each group (such as a language pair), an example can occur
+        several times or not at all.
         """
         shards = self.shards_per_epoch
         if self.temperature == 1 and self.replay_share is None:

@@ -1,7 +1,8 @@
 """Finds data files that have changed since they were last prepared.
 
-This module records digests of the files, only to tell the user which files have changed. Outdated
-prepared data is never used, because the key of the cache depends on the contents of the data files.
+This module stores a digest of each file. The digests serve only to tell the user which files have
+changed. Even without them, outdated prepared data would never be used, because the cache key of
+prepared data depends on the contents of the data files.
 """
 
 import json

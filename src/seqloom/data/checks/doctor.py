@@ -83,7 +83,8 @@ def examine(
     Errors in the data are part of the result; they are not raised.
 
     progress:   called at intervals with a split and the number of examples read from it so far
-    tokenizers: in fine-tuning, the tokenizers of the parent. Default: train new ones
+    tokenizers: in fine-tuning, the tokenizers of the run that fine-tuning starts from. Default:
+                train new ones
     """
     try:
         size_warning = check_expected_files(config.data)
@@ -189,8 +190,9 @@ def _splits(config: RunConfig) -> list[Split]:
 def _error_findings(problems: list[_Problem]) -> Iterator[Finding]:
     """Yield one finding for each distinct error message.
 
-    An unreadable file causes the same error twice: when the tokenizers are trained, and when the
-    split is read. The finding then names the table of the split, such as "data.train".
+    An unreadable file causes the same error twice: for the table "text", when the tokenizers are
+    trained, and for a table such as "data.train", when the split is read. This function yields only
+    one finding, which names the table of the split.
     """
     locations: dict[str, str] = {}
     for problem in problems:
@@ -231,7 +233,8 @@ def _first_epoch(
 ) -> Iterator[IntArray]:
     """Yield the batches of the first epoch as arrays of example indices.
 
-    Training uses these batches unless it packs several examples into one row.
+    These are padded batches with one example per row (`PaddedLayout`). Training with another layout
+    uses other batches.
     """
     budget, seed = config.training.batch_tokens, config.training.seed
     refuse_too_long(sources, targets, budget)

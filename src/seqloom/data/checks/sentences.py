@@ -1,4 +1,4 @@
-"""Decides from the training data whether predictions should split texts into sentences."""
+"""Decides from the training data whether texts are split into sentences before translation."""
 
 from itertools import islice
 

@@ -244,7 +244,7 @@ def _parts_for_processes(
 
     - the corpus is small, cannot be cut, or is not a training corpus
     - there is only one worker
-    - the tokenizers cannot be sent to other processes
+    - worker processes cannot be used (see `can_use_processes`)
 
     config: data settings with a single corpus in `split`
     """
@@ -269,7 +269,8 @@ def _count_in_processes(
     tokenizers: Tokenizers | None,
     progress: Callable[[int], None],
 ) -> None:
-    """Add the examples of a training corpus to `statistics`. Several processes read its parts."""
+    """Count the examples of a training corpus and add the counts to `statistics`. Several processes
+    read the parts of the corpus."""
     before = statistics.examples
     counted = run_in_processes(
         partial(_part_statistics, config, tokenizers),

@@ -164,12 +164,13 @@ def corpus_folder(request: CorpusRequest) -> Path:
 
 
 def _training_shards(request: CorpusRequest) -> list[Path]:
-    """If a corpus for dev or test is requested, return the shards of the cached training split.
+    """Return the shards of the cached training split, to build the dev or test split from them.
 
     A shard is a folder with a part of a corpus. The shards of the training split also contain the
-    examples that are held out for dev and test.
+    examples that are held out for dev and test. So these examples need not be read from the data
+    files again.
 
-    Returns [] if training data is requested, or if the cache has no matching training split.
+    Returns [] if the training split itself is requested, or if it is not in the cache.
     """
     if request.split == "train":
         return []
@@ -178,7 +179,10 @@ def _training_shards(request: CorpusRequest) -> list[Path]:
 
 
 def _build_other_corpus(request: CorpusRequest, folder: Path, progress: ProgressCallback) -> None:
-    """Write a corpus whose sources are images or sequences of vectors. It has one shard."""
+    """Write a corpus whose sources are images or sequences of vectors.
+
+    Unlike a large text corpus, it is not divided into several shards.
+    """
     report = CorpusReport(request.split)
     shard = folder / "00000"
     if shard.exists():

@@ -48,6 +48,7 @@ def cached_folder(
 
     If several processes request the same folder, one builds it and the others wait.
 
+    kind:      subfolder of the cache, such as "vocabularies"
     fill:      writes the files into the given empty folder
     on_wait:   called once if another process builds the folder
     on_damage: called before a damaged folder is built again. If it is None, damage is recognised
@@ -84,6 +85,7 @@ def resumable_folder(
     Unlike `cached_folder`, this function keeps intact files. If `fill` is interrupted, the next
     call keeps the files that `fill` has written.
 
+    kind:      subfolder of the cache, such as "prepared"
     fill:      writes the missing files into the given folder, then a manifest. Before `fill` is
                called, changed files are removed, together with the subfolders that contain them
     on_wait:   called once if another process builds the folder

@@ -242,7 +242,8 @@ def _file_digests(names: FileNames, folder: str) -> list[str]:
 def _examples_digest(corpus: ReaderExtensionConfig, folder: str, split: Split) -> str:
     """Return a digest of all examples of a reader that is defined outside seqloom.
 
-    The files that such a reader reads are not known, so their contents cannot be used.
+    The digest cannot cover the data files instead, because seqloom does not know which files such a
+    reader reads.
     """
     digest = hashlib.sha256()
     for record in read_extension(corpus, folder, split, f"data.{split}"):

@@ -57,7 +57,7 @@ class FrameScale:
 
     @property
     def width(self) -> int:
-        """D, how many numbers a frame has."""
+        """D, the number of components of a frame."""
         return len(self.mean)
 
     def encode(self, text: str) -> Frames:
@@ -91,8 +91,9 @@ class FrameScale:
 def pad_frames(sequences: Sequence[Frames]) -> Padded:
     """Pad sequences of frames with zeros on the right: values (B, S + 1, D), lengths (B,).
 
-    Source texts end with END, and models expect this position. A sequence of frames ends with a
-    vector of zeros instead of END. The lengths include this vector. It gets no label.
+    S is the length of the longest sequence. After its last frame, each sequence has a vector of
+    zeros, in the place where a source text has END. The lengths include this vector. It gets no
+    label.
     """
     lengths = torch.tensor([len(frames) + 1 for frames in sequences])
     values = torch.zeros(len(sequences), int(lengths.max()), sequences[0].shape[1])

@@ -132,8 +132,11 @@ class TextWindows:
 
 
 def _with_empty_rows(values: NDArray[Any], rows: int) -> torch.Tensor:
-    """Append zeros until there are `rows` rows. A zero stands for PAD if the values are token ids,
-    and for an empty row if they are lengths."""
+    """Append rows of zeros until there are `rows` rows.
+
+    The values are token ids or lengths. The token id 0 is PAD. The length 0 means that a row is
+    empty.
+    """
     filled = np.zeros((rows, *values.shape[1:]), dtype=np.int64)
     filled[: len(values)] = values
     return torch.from_numpy(filled)

@@ -27,7 +27,7 @@ FILE = "scale.json"
 def to_form(
     window: SeriesWindow, form: SeriesForm, context_form: SeriesForm | None = None
 ) -> tuple[Numbers, Numbers]:
-    """Convert the rows of a window to another representation: the values themselves, differences
+    """Convert the rows of a window to the representation `form`: the values themselves, differences
     from the last observed row, or differences from the previous row.
 
     Return the S observed rows (S, D + C) and the T future rows (T, D + C). The first D columns are
@@ -83,7 +83,7 @@ def from_form(output: Numbers, last: Numbers, form: SeriesForm) -> Numbers:
 class Scale:
     """Mean and standard deviation of each column of the training split.
 
-    There are D columns to forecast, followed by C columns of context.
+    There are D columns to forecast, followed by C columns of context (values known in advance).
 
     mean, deviation: (D + C,) mean and standard deviation of each column in the representation that
                      the network reads, for example as differences. They normalise the data

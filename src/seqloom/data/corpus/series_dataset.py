@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 @dataclass(frozen=True)
 class SeriesDataset:
     """N normalised windows with S observed rows and T rows to forecast. Each row has D columns to
-    forecast and C columns of context.
+    forecast and C columns of context (values known in advance).
 
     observed:      (N, S, D + C) observed values, with their context in the last C columns
     future:        (N, T, D) values to forecast

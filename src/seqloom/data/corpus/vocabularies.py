@@ -47,8 +47,8 @@ class Tokenizers(NamedTuple):
 def train_tokenizers(config: RunConfig, progress: ProgressCallback = ignore_progress) -> Tokenizers:
     """Train the tokenizers of a run, or load them from the cache.
 
-    progress: callback for two events: this process waits for another process that trains the same
-              tokenizers, and the cache is damaged
+    progress: called if this process must wait for another process that trains the same tokenizers,
+              and if the cached tokenizers are damaged
     """
     text = config.text
     target_only = not config.has_text_source
@@ -109,9 +109,9 @@ def train_tokenizers(config: RunConfig, progress: ProgressCallback = ignore_prog
 def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
     """Return the settings that determine the vocabularies.
 
-    The result is part of the cache key. Newer settings are left out if their values give the
-    behaviour of earlier versions of seqloom. So the cache key stays the same, and vocabularies that
-    earlier versions built are found.
+    The result is part of the cache key. A setting that earlier versions of seqloom did not have is
+    left out if its value gives the behaviour of these versions. So the cache key stays the same,
+    and the vocabularies that these versions built are reused.
     """
     unrelated = {"sampling", "split_sentences", "pass_through", "new_tags"}
     settings = text.model_dump(mode="json", exclude=unrelated)
@@ -127,7 +127,7 @@ def _load(folder: Path, target_only: bool, shared: bool) -> Tokenizers:
 
 
 def _targets(examples: Iterable[Example], sources: Path) -> Iterator[str]:
-    """Yield the targets of examples, and write their sources to a file."""
+    """Yield the target of each example. Also write each source to the file `sources`."""
     with sources.open("w", encoding="utf-8", newline="\n") as file:
         for example in examples:
             # A source can contain line breaks, for example in a CSV file.

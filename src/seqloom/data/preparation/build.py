@@ -111,8 +111,8 @@ def _remove_damaged_shards(folder: Path, progress: ProgressCallback) -> None:
 def _worker_count(request: CorpusRequest, sources: Sequence[SplitSource]) -> int:
     """Return the number of processes that write shards.
 
-    It is 1 if the data is small. If the number of shards is known, there are not more processes
-    than shards.
+    It is 1 if the data is small, if all examples must be in one shard, or if worker processes
+    cannot be used. If the number of shards is known, it is at most this number.
     """
     if input_bytes(request) < MIN_PARALLEL_BYTES or sources[0].is_one_shard:
         return 1

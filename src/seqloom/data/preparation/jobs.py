@@ -1,7 +1,8 @@
 """Shard jobs: which examples each shard of a corpus contains.
 
-Uncompressed text files are cut into parts, and the worker of a shard reads its part. The calling
-process reads the examples of other corpora and passes them to workers in temporary files.
+A shard is a folder with a part of a corpus. Uncompressed text files are cut into parts, one per
+shard. The worker process that writes a shard reads this part itself. Other corpora are read by the
+calling process, which passes the examples to the workers in temporary files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,8 +49,8 @@ class SplitSource:
     parts:   for each shard, the parts of files that it contains; None if files are not cut into
              parts
     lines:   total number of lines in the parts
-    assigns: True if the examples include those held out for dev and test. They are separated when
-             the shards are written
+    assigns: True for a training corpus: the examples held out for dev and test are still among its
+             examples. They are separated when the shards are written
     is_one_shard: True if all examples must be in one shard
     """
 
@@ -66,7 +67,8 @@ class ShardJob:
     """A shard to write.
 
     The examples of the shard are in parts of data files or in a temporary file. If `corpus` and
-    `temporary` are both None, the caller passes the examples together with the job.
+    `temporary` are both None, the job does not contain the examples: `shard_jobs` yields them
+    together with the job.
 
     index:     index of the shard among all shards of the split
     source:    index of the corpus among all corpora of the split

@@ -44,8 +44,8 @@ def _read_joined(config: BundledConfig, split: Split) -> Iterator[Example]:
     """Yield pairs of a German and a French sentence that have the same English translation.
 
     The function joins the German-English and the English-French pairs of the split on the English
-    sentence. No sentence is in two splits. So a model that is trained only on pairs with English
-    can be tested on these pairs.
+    sentence. The dev and test pairs can test a model that is trained only on pairs with English: no
+    sentence is in two splits, so the model has not seen these sentences in training.
     """
     translations: dict[str, list[str]] = {}
     for example in read_bundled(BundledConfig(source="en", target=config.target), split):

@@ -1,6 +1,7 @@
 """Reads sequences of real-valued vectors (frames) with labels.
 
-A sequence of frames is also written as text: numbers are separated by commas, frames by spaces.
+The source of an example is a sequence of frames, written as text: commas separate the numbers of a
+frame, and spaces separate the frames.
 
     0.5,-1.2 0.6,-1.1 0.4,-0.9     three frames of two numbers
 """
@@ -21,7 +22,7 @@ from seqloom.data.readers.text_files import locate_all
 
 @dataclass(frozen=True)
 class FrameSequence:
-    """The rows of one sequence of a CSV file.
+    """One sequence of frames, read from consecutive rows of a CSV file. Each row is a frame.
 
     name:   value in the column that names the sequence
     text:   the frames as text
@@ -36,12 +37,12 @@ class FrameSequence:
 
 
 def format_frames(frames: Sequence[Sequence[float]]) -> str:
-    """Write frames as text. Six significant digits are kept."""
+    """Convert frames to text. Each number is rounded to six significant digits."""
     return " ".join(",".join(f"{number:.6g}" for number in frame) for frame in frames)
 
 
 def parse_frames(text: str) -> Numbers:
-    """Read S frames of D numbers from text: (S, D).
+    """Convert the text of S frames with D numbers each to an array (S, D).
 
     If a frame is not valid, raise a DataError that names the first such frame.
     """

@@ -102,9 +102,14 @@ def _read_content(path: Path) -> bytes:
             return archive.read(member)
         file = archive.extractfile(member)
     except KeyError as error:
-        raise NotFoundError(f"{path}: {archive_path.name} has no member {member}") from error
+        raise NotFoundError(
+            f"{path}: {archive_path.name} has no member {member}; correct the path"
+        ) from error
     if file is None:
-        raise DataError(f"{path}: is a folder inside {archive_path.name}, not an image")
+        raise DataError(
+            f"{path}: is a folder inside {archive_path.name}, not an image; give the path of an "
+            "image"
+        )
     return file.read()
 
 
@@ -118,4 +123,6 @@ def _open_archive(path: str, modified: int) -> zipfile.ZipFile | tarfile.TarFile
     try:
         return zipfile.ZipFile(path) if zipfile.is_zipfile(path) else tarfile.open(path)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise DataError(f"{path}: is not a readable zip or tar file ({error})") from error
+        raise DataError(
+            f"{path}: is not a readable zip or tar file ({error}); copy or download the file again"
+        ) from error

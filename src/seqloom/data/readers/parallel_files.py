@@ -16,9 +16,10 @@ def read_parallel(
 ) -> Iterator[Example | InvalidLine]:
     """Yield an example or an `InvalidLine` for each line of the source files.
 
-    A source file, its target file and its references must have the same number of lines. Only lines
-    from `config.first_line` to `config.last_line` are yielded. Line numbers continue from one
-    source file to the next. The other lines are read too, to check the number of lines.
+    A source file, its target file and its reference files must have the same number of lines. Only
+    lines from `config.first_line` to `config.last_line` are yielded. These two line numbers count
+    the lines of all source files together. The lines outside this range are read too, to check the
+    number of lines.
 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
@@ -48,8 +49,8 @@ def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | Invalid
 def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tuple[Path, ...]]:
     """Return the files that belong together: (source, target, *references) for each source file.
 
-    Raise a DataError if the settings do not name equally many files, or if the file names do not
-    match, such as a.de and b.en. Raise a NotFoundError that lists all missing files.
+    Raise a DataError if the settings name different numbers of files, or if the file names do not
+    match, such as a.de and b.en. If files are missing, raise a NotFoundError that lists them all.
     """
     settings = {"source": config.source, "target": config.target}
     settings |= {f"references[{i}]": names for i, names in enumerate(config.references)}
@@ -82,7 +83,7 @@ def _check_matches(
     """Raise a DataError if two files would form a pair although their names differ.
 
     For example, if *.de matches a.de and b.de, but *.en matches a.en and c.en, then b.de and c.en
-    would form a pair. Only patterns whose single special character is one * are checked.
+    would form a pair. Only patterns with exactly one * and no other special character are checked.
     """
     for path, partner in zip(source[1], other[1], strict=True):
         texts = [_matched_text(source[0], path), _matched_text(other[0], partner)]
@@ -95,9 +96,10 @@ def _check_matches(
 
 
 def _matched_text(names: FileNames, path: Path) -> str | None:
-    """Return the text that the * of a pattern stands for in a path.
+    """Return the part of a path that the * of a pattern matches.
 
-    Return None unless `names` is a single pattern whose only special character is one *.
+    Return None unless `names` is a single pattern with exactly one * and no other special
+    character.
     """
     if not isinstance(names, str) or names.count("*") != 1 or re.search(r"[?\[]", names):
         return None
@@ -107,7 +109,8 @@ def _matched_text(names: FileNames, path: Path) -> str | None:
 
 
 def _read_rows(paths: Sequence[Path]) -> Iterator[tuple[str | InvalidLine, ...]]:
-    """Yield line n of every file. Raise a DataError if their numbers of lines differ."""
+    """Yield, for each line number, a tuple with this line of every file. Raise a DataError if the
+    files have different numbers of lines."""
     rows = zip_longest(*(read_lines_or_problems(FilePart(path)) for path in paths))
     for number, row in enumerate(rows, start=1):
         if None in row:
@@ -119,7 +122,7 @@ def _read_rows(paths: Sequence[Path]) -> Iterator[tuple[str | InvalidLine, ...]]
 
 
 def _example(row: Sequence[str | InvalidLine], where: str) -> Example | InvalidLine:
-    """Make an example from one line of each file. Return the first invalid line, if there is one.
+    """Make an example from one line of each file. If a line is invalid, return this line instead.
 
     row: the line of the source file, of the target file, and of each reference file
     """

@@ -1,4 +1,5 @@
-"""Reads windows of real-valued sequences: observed rows, rows to forecast, and context."""
+"""Reads the examples for forecasting. Each example is a window of a real-valued sequence: observed
+rows, rows to forecast, and context (values known in advance)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -152,8 +153,11 @@ def _track_windows(
 
 
 def track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
-    """Return the names of the recordings of a split. If `config.scene` is set, the names come from
-    the JSON file `config.splits`, which lists the recordings of each scene by split."""
+    """Return the file names of the recordings of a split.
+
+    If `config.scene` is set, the names come from the JSON file `config.splits`, which lists the
+    recordings of each scene by split. Otherwise, they are `config.recordings`.
+    """
     if config.scene is None:
         return config.recordings
     path = locate(config.splits, folder)
@@ -184,8 +188,8 @@ def _recording_windows(
         cells = line.split()
         if len(cells) != 4:
             raise DataError(
-                f"{path}:{number}: the line has {len(cells)} cells; it must be: frame, pedestrian, "
-                "x, y"
+                f"{path}:{number}: the line has {len(cells)} cells; it must have four: frame, "
+                "pedestrian, x, y"
             )
         frame, pedestrian, x, y = (parse_number(cell, path, number, "") for cell in cells)
         positions.setdefault(frame, {})[pedestrian] = (x, y)

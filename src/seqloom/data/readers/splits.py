@@ -82,7 +82,7 @@ class InvalidLines:
         self.first = (self.first + other.first)[:MAX_LISTED_LINES]
 
     def error(self) -> DataError:
-        """Return an error with the number of invalid lines, the first of them and what to do."""
+        """Return an error with the number of invalid lines, the first few lines and advice."""
         skip = "--set data.invalid_lines=skip"
         if self.count == 1:
             return DataError(f"{self.first[0]}. To skip such lines: {skip}")
@@ -150,7 +150,8 @@ def _read_own_split(
 ) -> Iterator[Example]:
     """Yield the examples of a split, without those that the setting data.replay adds.
 
-    With data.replay, fine-tuning also uses the training examples of the original model.
+    With data.replay, fine-tuning also uses the training examples of the parent, the run from which
+    it starts.
     """
     corpora = corpora_of(config, split)
     refuse_missing_files(config, split)
@@ -299,8 +300,11 @@ def corpora_of(config: DataConfig, split: Split) -> tuple[CorpusOrHoldOutConfig,
 
 
 def training_corpora(config: DataConfig) -> tuple[CorpusConfig, ...]:
-    """Return the corpora of the training split, without hold-outs. A hold-out is a part of the
-    training data, so it makes sense only in the dev and test splits."""
+    """Return the corpora of the training split, without hold-outs.
+
+    A hold-out is a part of the training data that is used as dev or test data. In the training
+    split itself, it has no meaning.
+    """
     corpora = corpora_of(config, "train")
     return tuple(corpus for corpus in corpora if not isinstance(corpus, HoldOutConfig))
 
@@ -395,8 +399,9 @@ def read_share(
 ) -> Iterator[Example | InvalidLine]:
     """Yield the examples of a corpus that belong to `split`, and its invalid lines.
 
-    A hold-out contains the training examples that are held out for `split`. A training corpus
-    contains the examples that are not held out for dev or test, and all invalid lines.
+    If `corpus` is a hold-out, yield the training examples that are held out for `split`, and no
+    invalid lines. If `corpus` is a training corpus, leave out the examples that are held out for
+    dev or test.
     """
     if split != "train" and not isinstance(corpus, HoldOutConfig):
         yield from read_with_group(config, corpus, split)
@@ -527,10 +532,11 @@ def indices_by_group(examples: Sequence[Example]) -> dict[str, list[int]]:
 
 
 def first_of_each_group(examples: Iterable[Example], count: int) -> list[Example]:
-    """Return up to `count` examples: the first example of each corpus or group, then the second
-    example of each, and so on.
+    """Return up to `count` examples: the first example of each group, then the second example of
+    each group, and so on.
 
-    This function keeps up to `count` examples of each corpus or group in memory.
+    The groups are those of temperature sampling (`Example.corpus`), such as language pairs. This
+    function keeps up to `count` examples of each group in memory.
     """
     groups: dict[str, list[Example]] = {}
     for example in examples:

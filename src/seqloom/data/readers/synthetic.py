@@ -28,8 +28,10 @@ class _Candidate:
 
 
 def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
-    """Yield `config.examples` pairs. Two splits never share a source, even if they have different
-    seeds and lengths."""
+    """Yield `config.examples` pairs of one split.
+
+    No source occurs in two splits, even if the splits have different seeds and lengths.
+    """
 
     def draw(generator: random.Random) -> tuple[str, _Candidate] | None:
         candidate = _generate(config, generator)

@@ -1,4 +1,6 @@
-"""Faster versions of greedy and beam search, tested equal to the plain ones.
+"""Faster versions of greedy and beam search.
+
+They find the same hypotheses as the plain versions. Tests check this.
 
 select.py         chooses the version for a device
 static_search.py  greedy and beam search on tensors of fixed shape

@@ -147,10 +147,10 @@ class SearchProgram:
 def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
     """Return True if this search can run as a `SearchProgram`, that is, with fixed tensor shapes.
 
-    The decoder must implement `StaticDecoder`. It must not be in training mode, because dropout
-    draws new random masks. The request must not ask for attention weights or for a trace, because
-    both grow with every step. The request must not exclude tokens either: a `SearchProgram` does
-    not apply `request.excluded`.
+    The decoder must implement `StaticDecoder`. It must not be in training mode, because random
+    dropout masks would make the results differ from those of the plain search. The request must
+    not ask for attention weights or for a trace, because both grow with every step. The request
+    must not exclude tokens either: a `SearchProgram` does not apply `request.excluded`.
     """
     is_static = isinstance(decoder, StaticDecoder)
     has_dropout = isinstance(decoder, nn.Module) and decoder.training
@@ -253,8 +253,8 @@ _PROGRAMS = WeakKeyDictionary()
 class CapturedSearch:
     """A greedy or beam search that runs on tensors of fixed shape.
 
-    For each shape, it creates a `SearchProgram`, which can search batches of this shape. The
-    programs of a decoder are cached until the decoder is deleted.
+    For each batch shape, it creates a `SearchProgram`, which runs the search for all batches of
+    this shape. The programs of a decoder are cached until the decoder is deleted.
 
     precision: data type of the decoder's weights and states. Default: None, which means the data
                type of the encoder output.

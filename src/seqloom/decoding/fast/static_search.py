@@ -56,8 +56,8 @@ class StaticSearch:
     def load_request(self, request: SearchRequest) -> None:
         """Copy the maximum lengths and prefixes of a request to the device.
 
-        This object may have more sources than the request. The unused ones get a maximum length of
-        1 token.
+        The tensors of this object may have entries for more sources than the request has. The
+        unused entries get a maximum length of 1 token.
         """
         max_lengths = np.ones(self.size, dtype=np.int64)
         max_lengths[: len(request.max_lengths)] = request.max_lengths
@@ -79,7 +79,8 @@ class StaticSearch:
     def allowed_log_probabilities(self, logits: Tensor, has_prefixes: bool) -> Tensor:
         """Convert logits (R, V) to log-probabilities (R, V). Forbidden tokens get -inf.
 
-        has_prefixes: True if outputs must start with given tokens. Other tokens are then forbidden
+        has_prefixes: True if outputs must start with given tokens (`self.prefixes`). At the
+                      positions of these tokens, all other tokens are forbidden
         """
         log_probabilities = log_softmax(logits)
         forced = None
@@ -96,9 +97,9 @@ class StaticSearch:
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
         """Extend the hypotheses (rows) by one token, chosen from the logits (R, V).
 
-        Beam search may drop a row, or extend one row with several tokens. Therefore return, for
-        each new row, the index of the old row that it extends: (R,). Greedy search extends every
-        row once and returns None.
+        Beam search may drop a row, or continue one row in several new rows, each with another
+        token. Therefore return, for each new row, the index of the old row that it extends: (R,).
+        Greedy search extends every row once and returns None.
 
         has_prefixes: True if outputs must start with given tokens
         """
@@ -309,7 +310,10 @@ class StaticBeam(StaticSearch):
 
 @dataclass(frozen=True)
 class Leaves:
-    """Where N hypotheses end in the tables in which `StaticBeam` stores all candidates.
+    """The ends of N hypotheses.
+
+    `StaticBeam` stores the candidates of all steps in two tables. These fields say where the tables
+    contain the last token of each hypothesis.
 
     source: (N,) index of the source of each hypothesis
     step:   (N,) step that generated the last token: index in the first dimension of the tables

@@ -1,1 +1,1 @@
-"""Claims about sequence models, which experiments test. Each module defines one claim, `CLAIM`."""
+"""Claims about sequence models. Each module defines one claim, `CLAIM`, and its experiment."""

@@ -63,7 +63,8 @@ class AlignedPair:
 def configure(trial: Trial[AlignmentSettings]) -> RunConfig:
     """Return the recipe of a GRU with attention.
 
-    In the conditions with strings of letters as sources, position encodings are appended to the
+    The condition of the trial is a task: to copy or reverse strings of letters, or to translate
+    between toy languages. For strings of letters, the recipe appends positional encodings to the
     embeddings of encoder and decoder.
     """
     settings = trial.settings
@@ -146,7 +147,7 @@ def compare_with_alignment(weights: Tensor, source_index: int, row: int) -> Numb
 
     correct:     1 if the source token with the largest weight is the aligned one, else 0
     diagonal:    1 if the aligned source token has the same index as the target token, else 0
-    uniform:     weight of each source token if all weights were equal
+    uniform:     weight that each source token would have if all weights were equal
     weight at n: weight of the source token n positions after the aligned one
 
     weights:      (S,) attention weights over the source tokens. END is one of them.

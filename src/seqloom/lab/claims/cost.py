@@ -76,8 +76,8 @@ def fit_exponent(lengths: Sequence[float], values: Sequence[float]) -> Fit:
 def measure(trial: Trial[CostSettings]) -> Numbers:
     """Measure the operations, the time and, on a GPU, the peak memory at each length.
 
-    Returns these values. Also fits a power law, quantity ~ length^exponent, to each of these
-    quantities, and returns the exponents.
+    Returns the measured values. For each of these quantities, also fits a power law,
+    quantity ~ length^exponent, and returns the exponent with its confidence interval.
     """
     settings, device = trial.settings, best_device()
     torch.manual_seed(trial.seed)

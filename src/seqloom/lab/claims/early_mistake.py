@@ -124,10 +124,11 @@ def _write_corpus(trial: Trial[EarlyMistakeSettings]) -> None:
 
 
 def measure(trial: Trial[EarlyMistakeSettings]) -> Numbers:
-    """Measure complete outputs, or only the words after a given first word.
+    """Measure the fraction of valid outputs or of wrong words, depending on the condition.
 
-    The conditions GREEDY, BEAM and SAMPLES measure complete outputs. In the other conditions, the
-    first word of each output is given.
+    In the conditions GREEDY, BEAM and SAMPLES, the result contains the fraction of valid outputs.
+    In the other conditions, the first word of each output is given, and the result contains the
+    fraction of wrong words after the first word.
     """
     _write_corpus(trial)
     run = train_once(trial, configure(trial))
@@ -196,7 +197,7 @@ class FirstWords:
 def _find_first_words(run: Run, tests: Sequence[Clause]) -> list[FirstWords]:
     """Find a valid and a wrong first word for the translation of each clause.
 
-    The model proposes both words. Clauses without such words are left out.
+    The model itself proposes both words. If it does not propose both, the clause is left out.
     """
     sources = [sentence(clause, ENGLISH) for clause in tests]
     greedy = run.translate(
@@ -231,7 +232,7 @@ def first_word(text: str) -> str:
 def _measure_rest(
     run: Run, tests: Sequence[Clause], words: Sequence[str], decoding: DecodingConfig
 ) -> Numbers:
-    """Decode each sentence after a given first word, and measure how many other words are wrong.
+    """Translate sentences with given first words, and measure how many other words are wrong.
 
     Returns these values:
 

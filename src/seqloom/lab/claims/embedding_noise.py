@@ -114,9 +114,10 @@ def _perplexity(run: Run, examples: Sequence[Example]) -> float:
 
 def judge(results: Results) -> Verdict:
     def gaps(condition: str) -> list[float]:
-        """Return how much worse the model predicts unseen sentences, one number per seed.
+        """Return how much worse the model predicts unseen sentences than training sentences.
 
-        The number is the log perplexity of unseen sentences minus that of training sentences.
+        The result has one number per seed: the log perplexity of unseen sentences minus that of
+        training sentences.
         """
         perplexities = zip(
             results.over_seeds(condition, TEST_PERPLEXITY),

@@ -41,7 +41,7 @@ class HardAttentionSettings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Random inputs of attention. Each row has one query, S keys and S values.
+    """Random inputs of attention: B rows, each with one query, S keys and S values.
 
     queries: (B, 1, 1, D)
     keys:    (B, 1, S, D)
@@ -76,9 +76,10 @@ def measure(trial: Trial[HardAttentionSettings]) -> Numbers:
 
     - the norms of the gradients with respect to queries, keys and values
     - "total weight": the sum of the attention weights of a query, averaged over the queries
-    - "changed by queries", "changed by keys": how often a small step of the queries or keys
-      changes the loss
-    - "slope error of queries", "slope error of keys": the relative error of autograd's gradient
+    - "changed by queries", "changed by keys": the fraction of rows whose loss changes if the
+      queries or the keys move by a small step
+    - "slope error of queries", "slope error of keys": the relative difference between the slope by
+      autograd and the slope by finite differences
     """
     inputs = draw_inputs(trial.settings, trial.seed)
     leaves = {
@@ -150,8 +151,9 @@ def _finite_difference(
 def condition_weights(condition: str, queries: Tensor, keys: Tensor) -> Tensor:
     """Return the attention weights under a condition: (B, 1, 1, D), (B, 1, S, D) -> (B, 1, 1, S)
 
-    condition: EXACT (keys that equal the query), NEAREST (the nearest key), BEST (the key with the
-               highest dot product) or SOFT (softmax of the dot products)
+    condition: how the weights are computed. EXACT selects the keys that equal the query, NEAREST
+               the nearest key, and BEST the key with the highest dot product. SOFT is the softmax
+               of the scaled dot products
     """
     methods: dict[str, tuple[AttentionScore, Selection]] = {
         EXACT: (ExactScore(), "exact"),

@@ -53,9 +53,10 @@ class HeadsSettings:
 
 
 def draw_zip_pair(random: Random, length: int) -> tuple[str, str]:
-    """Draw a random source, which consists of three strings of four letters, and its target.
+    """Draw a random source and its target.
 
-    Target word t consists of letter t of each string. Dots fill each string up to `length` tokens.
+    The source consists of three strings of four letters each. Dots fill each string up to `length`
+    characters. The target consists of four words. Word t consists of letter t of each string.
     Example for length 6: ("abca..-bbad..-cadd..", "abc bba cad add").
     """
     letters = string.ascii_lowercase[:ALPHABET_SIZE]
@@ -86,8 +87,8 @@ def _write_zip_corpus(trial: Trial[HeadsSettings]) -> None:
 def configure(trial: Trial[HeadsSettings]) -> RunConfig:
     """Return the recipe of a Transformer with one encoder layer and one decoder layer.
 
-    The condition of the trial differs between the compared models. It determines the number of
-    heads. The total width is fixed, so a model with more heads has narrower heads.
+    The condition of the trial is the number of attention heads. The total width is the same for
+    all numbers, so a model with more heads has narrower heads.
     """
     settings = trial.settings
     data: Tables = {"folder": str(_folder(trial))}
@@ -124,7 +125,7 @@ def configure(trial: Trial[HeadsSettings]) -> RunConfig:
 
 
 def measure(trial: Trial[HeadsSettings]) -> Numbers:
-    """Measure word accuracy in percent, at each evaluation, and its mean over all evaluations."""
+    """Measure the word accuracy in percent at each evaluation during training, and its mean."""
     _write_zip_corpus(trial)
     run = train_once(trial, configure(trial))
     curve = [value for _, value in learning_curve(run, "token-accuracy")]

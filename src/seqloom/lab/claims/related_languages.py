@@ -77,10 +77,10 @@ class RelatedLanguagesSettings:
 def training_directions(condition: str) -> list[Direction]:
     """Return the translation directions to train on in a condition of the experiment.
 
-    The zero-shot conditions test German to French without training on it. Instead, training pairs
-    both languages with other languages, the pivots. With two pivots, training uses all directions
-    except those between German and French. With one pivot, training uses only the directions from
-    and to English.
+    The zero-shot conditions test German to French, but do not train on this direction. In the
+    training data, German and French occur only together with other languages, the pivots. With two
+    pivots, the model is trained on all directions except those between German and French. With one
+    pivot, it is trained only on the directions from and to English.
     """
     if condition in SMALL_PAIR_CONDITIONS:
         return SMALL_PAIR_CONDITIONS[condition]
@@ -143,8 +143,9 @@ def write_corpora(trial: Trial[RelatedLanguagesSettings]) -> None:
 def measure(trial: Trial[RelatedLanguagesSettings]) -> Numbers:
     """Measure accuracy on unseen sentences.
 
-    If the condition is about the pair with little data, the sentences are of this pair
-    (`SMALL_PAIR`). Otherwise they are of the direction of zero-shot translation (`TESTED`).
+    In the conditions that train on the pair with little data, the model translates sentences of
+    this pair (`SMALL_PAIR`). In all other conditions, it translates from German to French
+    (`TESTED`), the direction of the zero-shot test.
     """
     write_corpora(trial)
     run = train_once(trial, configure(trial))

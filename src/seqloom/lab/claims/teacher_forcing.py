@@ -48,8 +48,9 @@ class TeacherForcingSettings:
 def configure(trial: Trial[TeacherForcingSettings]) -> RunConfig:
     """Return the recipe of an encoder-decoder without attention.
 
-    The condition of the trial differs between the compared models. It determines what the decoder
-    reads during training: target letters, its own predictions, or a mixture of both.
+    The condition of the trial determines what the decoder reads during training: target letters
+    (teacher forcing), its own predictions (free running), or a mixture of both (scheduled
+    sampling).
     """
     settings = trial.settings
     decoder_inputs: dict[str, Tables] = {

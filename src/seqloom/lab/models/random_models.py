@@ -17,7 +17,10 @@ SOURCE_WIDTH = 16
 
 
 def recurrent_config(width: int, *, attention: bool) -> ModelConfig:
-    """Return the config of a forward GRU encoder and a GRU decoder, with or without attention."""
+    """Return the config of a model with a unidirectional GRU encoder and a GRU decoder.
+
+    attention: True if the decoder has attention
+    """
     return ModelConfig(
         encoder=RecurrentEncoderConfig(width=width, direction="forward"),
         decoder=RecurrentDecoderConfig(

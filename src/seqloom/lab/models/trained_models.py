@@ -81,8 +81,9 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def build_recipe(tables: Tables, changes: Sequence[str] = ()) -> RunConfig:
-    """Build a recipe from its tables.
+    """Check the options in `tables` and return them as the config of a run.
 
+    tables:  the options of a recipe, nested as in its TOML file
     changes: options to change, in the format of --set, for example "training.steps=9"
     """
     return load_recipe(tables, changes, "the lab's recipe").config
@@ -216,10 +217,10 @@ def measure_copying(trial: Trial[CopySettings], config: RunConfig) -> Numbers:
 def plot_copying(results: Results, lines: Sequence[str], bars: Sequence[str]) -> list[Chart]:
     """Return a line chart and a bar chart of the accuracy of several models.
 
-    The conditions of an experiment are the names of the models that it compares.
+    Each model is one condition of the experiment. `lines` and `bars` contain names of conditions.
 
-    lines: conditions in the line chart, which shows the accuracy at every length
-    bars:  conditions in the bar chart, which shows the accuracy at the greatest length
+    lines: models in the line chart, which shows the accuracy at every length
+    bars:  models in the bar chart, which shows the accuracy at the greatest length
     """
     return [
         LineChart(

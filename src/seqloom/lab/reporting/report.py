@@ -17,7 +17,11 @@ from seqloom.viz.chart import BarChart, Chart, LineChart
 
 @dataclass(frozen=True)
 class ComparedFigure:
-    """A published value and our measured value."""
+    """A published value and the value that we measured under the corresponding condition.
+
+    label: name of the published value
+    ours:  mean of our value over the seeds
+    """
 
     label: str
     theirs: float
@@ -30,7 +34,9 @@ class PublishedComparison:
 
     where:   publication and table
     what:    metric and experiment
-    swapped: pairs of labels that our results rank in the opposite order to the published results
+    figures: the published values, each with our value
+    swapped: pairs of labels. The order of the two values in our results is the opposite of their
+             published order
     state:   our verdict on the claim. If it is not "confirmed", our order is not meaningful and
              `same_order` is None
     """
@@ -131,8 +137,8 @@ class ClaimReport:
     def devices(self) -> list[str]:
         """The devices on which the measurements were made, such as "cpu", without duplicates.
 
-        If the claim is about time, the list contains machines (processor and GPU) instead. A
-        measurement that does not name its machine is listed with its device.
+        For a claim about time, the list contains the machines (processor and GPU) instead. If a
+        measurement does not name its machine, the list contains its device.
         """
         return sorted(
             {

@@ -8,7 +8,7 @@ import torch
 
 
 def describe_machine() -> str:
-    """Return the processor, its cores, the threads that torch uses, and the GPU if there is one."""
+    """Describe processor, cores, torch threads and, if there is one, the GPU in a line of text."""
     threads = torch.get_num_threads()
     parts = [
         _processor_name(),

@@ -102,7 +102,8 @@ def list_jobs(experiment: Experiment, seeds: Sequence[int]) -> list[TrialJob]:
 def load_measurement(job: TrialJob) -> Measurement | None:
     """Load the cached measurement of a job.
 
-    Returns None if the file is missing or damaged, or if its key differs from the key of the job.
+    Returns None if the file is missing or damaged. Also returns None if the cache key in the file
+    differs from `job.key`, for example because the code of the claim has changed.
     """
     try:
         content = json.loads(job.path.read_bytes())

@@ -11,5 +11,5 @@
     static_cache          key_value_cache.KeyValueCache              CUDA graphs, torch.compile
 
 `multihead` has no plain version. It prepares weights, masks, keys and values once, so that single
-steps of attention run faster. `dispatch` decides when most fast versions replace the plain ones.
+steps of attention run faster. `dispatch` contains conditions under which fast versions are used.
 """

@@ -13,8 +13,8 @@ is computed as one product over all steps.
 If several positions have the same input vector, for example that of a frequent token, the product
 with W is computed only once for all of them, in the forward and in the backward pass.
 
-On ARM this GRU is also faster than the GRU of torch without gradients, because it transposes the
-weights once per sequence instead of once per step.
+On ARM, this GRU is faster than torch's GRU even if no gradient is needed, because it transposes the
+weights once per sequence. torch's GRU transposes them at every step.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def gru(
 ) -> Tensor:
     """Run a GRU over the inputs, like torch.gru. Return the hidden vectors (T, B, N) of all steps.
 
-    inputs:  (T, B, D); with `index`, (U, D): the U different input vectors
+    inputs:  (T, B, D); with `index`, (M, D): the M different input vectors
     start:   (B, N) initial hidden vector; N is its width
     weights: W (3 N, D) for inputs, U (3 N, N) for hidden vectors, and their biases (3 N,), (3 N,).
              Each tensor stacks the parts of reset gate, update gate and candidate, as in torch
@@ -245,7 +245,7 @@ def weight_gradients(
 
 
 def _rows(inputs: Tensor) -> Tensor:
-    """Flatten (T, B, D) to (T · B, D). A matrix of input vectors is returned unchanged."""
+    """Flatten (T, B, D) to (T · B, D). Return a matrix (M, D) of M input vectors unchanged."""
     return inputs.flatten(0, -2)
 
 

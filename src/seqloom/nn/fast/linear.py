@@ -1,12 +1,13 @@
 """Linear layers for a CPU: fast for the few rows of a decoding step and for many rows in training.
 
-torch.nn.Linear is the plain version. It stores weights as (out, in), which has a cost in two cases:
+torch.nn.Linear is the plain version. It stores weights as (out, in). Products with the transposed
+weights are faster in two cases:
 
 few rows     A product with few rows spends much of its time transposing the weights. A search makes
              thousands of such products with the same weights, so `PackedLinear` transposes the
              weights once and stores the result.
-many rows    In training the weights change at every step. `linear` transposes them for each
-             product, and computes the gradient of the bias as a product instead of a sum.
+many rows    In training the weights change at every step, so `linear` transposes them for each
+             product. It also computes the gradient of the bias as a product instead of a sum.
 """
 
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ class PackedLinear:
         return cls(storage[:, :outputs].copy_(weight.T), bias)
 
     def select(self, rows: Tensor) -> "PackedLinear":
-        """Return self. A selection of rows of a decoder state does not change the weights."""
+        """Return self. All rows of a decoder state use the same weights."""
         return self
 
     def __call__(self, states: Tensor) -> Tensor:
@@ -100,7 +101,10 @@ class PackedLinearCache:
         self._entry: tuple[list[_TensorVersion], PackedLinear] | None = None
 
     def get(self, layers: Sequence[nn.Linear]) -> PackedLinear | None:
-        """Return the packed weights of these layers; None on a GPU or if they need a gradient."""
+        """Return the packed weights of these layers.
+
+        Return None if the weights are on a GPU, need a gradient or were created in inference mode.
+        """
         # Weights and biases. Reading `_parameters` is ten times as fast as `layer.weight`.
         parameters = [layer._parameters.values() for layer in layers]
         tensors = [tensor for pair in parameters for tensor in pair if tensor is not None]

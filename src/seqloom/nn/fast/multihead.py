@@ -12,8 +12,8 @@ from seqloom.nn.multihead import MultiHeadAttention
 def joined_projections(attention: MultiHeadAttention, static: bool) -> PackedLinear | None:
     """Join the query, key and value projections into one layer, for `MultiHeadAttention.step`.
 
-    Return None if one of the projections is not a linear layer. If `static` is False, also return
-    None if the weights are on a GPU or need a gradient.
+    Return None if one of the projections is not a linear layer. If the weights are on a GPU or need
+    a gradient, they are joined only if `static` is True; otherwise return None.
 
     static: True if the step will be captured as a CUDA graph or compiled
     """

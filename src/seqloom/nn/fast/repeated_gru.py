@@ -46,10 +46,11 @@ class _Sequence:
 def repeated_gru(
     weights: list[Tensor], rows: int, steps: int
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a function that runs one step: inputs (B, D), hidden vector (B, N) -> (B, N)
+    """Return a function that runs one GRU step: inputs (B, D), hidden vector (B, N) -> (B, N)
 
     weights: weights (3 N, D) of the input, weights (3 N, N) of the hidden vector, and their biases
-             (3 N,), (3 N,), in torch's order
+             (3 N,), (3 N,). Each tensor stacks the parts of reset gate, update gate and candidate,
+             as in torch
     rows:    B, the batch size
     steps:   maximum number of steps
     """

@@ -28,8 +28,8 @@ class Shard:
     def has(self, file: int, block: int) -> bool:
         """Return True if the block belongs to this shard.
 
-        The blocks of a file are assigned to the shards in turn. Each file starts with another
-        shard than the previous file, so that files of only one block are spread over all shards.
+        The blocks of a file are assigned to the shards in turn. The first blocks of the files are
+        assigned in turn as well, so that files with only one block are spread over all shards.
 
         file:  index of the file among the input files
         block: index of the block in its file
@@ -101,9 +101,10 @@ class TranslationJob:
 class LineReport:
     """The lines of a file that need a warning. Line numbers are counted from 1.
 
-    inputs:       problems of the source lines, such as unknown words, with the line numbers
+    inputs:       problems such as unknown words in the source, with their line numbers
     total:        number of translated lines
-    missing_tags: numbers of the lines without any of the tags of the run, such as <U>
+    missing_tags: numbers of the source lines that contain no tag, although the run expects one of
+                  its tags, such as <U>, in every line
     truncated:    numbers of the lines whose output reached the length limit
     """
 

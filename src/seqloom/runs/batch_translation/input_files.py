@@ -149,7 +149,7 @@ def _expand(patterns: Sequence[str]) -> list[Path]:
 
 
 def file_kind(path: Path) -> FileKind:
-    """Return "jsonl", "parquet" or "text", according to the suffix before .gz or .zst."""
+    """Return "jsonl", "parquet" or "text", according to the suffix. Ignores a final .gz or .zst."""
     suffix = path.suffix.lower()
     if suffix in COMPRESSION_SUFFIXES:
         suffix = path.with_suffix("").suffix.lower()

@@ -95,9 +95,10 @@ class JobProgress:
         self._join(end.file)
 
     def _join(self, file: int) -> None:
-        """Report a file to the caller if this process has finished its blocks of the file.
+        """Join the blocks of a file and report the file, once this process has finished its blocks.
 
-        If the other processes have finished their blocks too, first join all blocks of the file.
+        Does nothing while this process still has blocks of the file to read or to translate. If
+        other processes still have such blocks, reports the file as incomplete and does not join it.
         """
         end = self._ends.get(file)
         if end is None or self._finished[file] < end.unfinished:

@@ -6,8 +6,8 @@
 
 A block is written under a temporary name and renamed, so it is either complete or absent. The
 process that finishes the last block of a file joins the blocks and removes them. Several processes
-on several machines can write the folder without locks: if two of them write the same block or join
-the same file, they write the same bytes, and the rename is atomic.
+on several machines can write to the folder without locks: if two of them write the same block or
+join the same file, they write the same bytes, and the rename is atomic.
 """
 
 import json
@@ -43,8 +43,10 @@ class OutputFolder:
 
         overwrite: if True, remove the outputs of an earlier command first
 
-        Raises a ConfigError if the folder contains a different request, or if it contains no
-        request but files with the names of the outputs.
+        Raises a ConfigError
+        - if the folder contains a different request,
+        - if the folder contains no request, but files with the names of the outputs, or
+        - if an output would replace its input file, or has a name that the folder reserves.
         """
         problems = [
             f"{file.path}: the output would replace this input file. Choose another folder for --output."
@@ -102,8 +104,8 @@ class OutputFolder:
         """Remove the results of an earlier command from the output folder.
 
         These are all blocks, the outputs of `files`, and the file with the command's request. The
-        request is removed last. If this method is interrupted, a different command therefore still
-        finds the request, and does not continue with the remaining blocks as if they were its own.
+        request is removed last, so it is still there if this method is interrupted. A command with
+        a different request then raises an error instead of using the remaining blocks.
         """
         with storage_errors(self.path):
             if (self.path / BLOCKS).exists():
@@ -137,7 +139,8 @@ class OutputFolder:
         """Join the blocks of a file if all `count` blocks are finished.
 
         Returns True if the output is complete. Raises a StorageError if the input file has changed
-        since the translation started, or if the folder now belongs to a command with other options.
+        since the translation started, or if a command with other options has meanwhile replaced the
+        request in the folder.
         """
         output = self.output_path(file)
         if output.exists():

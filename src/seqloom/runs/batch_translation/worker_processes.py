@@ -68,9 +68,10 @@ def _translate_with_pool(
 ) -> Iterator[BlockReport]:
     """Translate the blocks in `pending`, then those of `blocks`. Yield a report for each block.
 
-    `pending` holds the blocks that are being translated. The function adds the blocks that it takes
-    from `blocks`, and removes finished blocks. There are at most two pending blocks per process, so
-    memory use does not grow with the number of blocks.
+    The function appends each block that it takes from `blocks` to `pending`, and removes the block
+    when it is finished. If a process ends early, `pending` therefore contains the blocks to repeat.
+    There are at most two pending blocks per process, so memory use does not grow with the number of
+    blocks.
     """
     context = multiprocessing.get_context("spawn")
     devices = context.SimpleQueue()

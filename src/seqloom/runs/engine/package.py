@@ -26,10 +26,14 @@ def ctranslate2() -> ModuleType:
 def _passive_openmp_threads() -> Iterator[None]:
     """On ARM, make idle OpenMP threads of CTranslate2 sleep instead of spin.
 
+    A context manager, in which CTranslate2 must be imported. It sets the environment variable
+    OMP_WAIT_POLICY and removes it at the end. CTranslate2 ships its own copy of OpenMP, which reads
+    this variable only when it is loaded. Nothing is changed if the user has already set one of
+    `OPENMP_WAIT_VARIABLES`.
+
     On ARM, CTranslate2 has OpenMP threads and separate threads for int8 matrix products. Spinning
-    OpenMP threads occupy the cores that the int8 threads need, and int8 becomes slower than
-    float32. CTranslate2 ships its own copy of OpenMP, which reads environment variables only when
-    it is loaded. If the user has set one of `OPENMP_WAIT_VARIABLES`, nothing is changed.
+    OpenMP threads occupy the cores that the int8 threads need. int8 would then be slower than
+    float32.
     """
     is_set = any(name in os.environ for name in OPENMP_WAIT_VARIABLES)
     if not IS_ARM or is_set or "ctranslate2" in sys.modules:

@@ -51,8 +51,8 @@ class EngineChoice:
     reason:   a remark on the choice. For torch: why it was chosen, or an empty text if the settings
               ask for torch. For compiled torch: the compilation time. For CTranslate2: how closely
               it agrees with torch.
-    expected: True if the setting is "auto" and the decoder is not a Transformer, so that only torch
-              can run it. The user need not see this reason.
+    expected: True if the setting is "auto", but torch was chosen and the decoder is not a
+              Transformer. CTranslate2 cannot run such a decoder, so the user need not see a reason.
     compiled: True for the compiled torch search
     """
 
@@ -130,6 +130,8 @@ class Engines:
 
         The engine 'compiled' decodes one input at a time. If the settings select this engine, but
         `count` is not 1, plain torch is returned.
+
+        Raises a ConfigError if the settings select an engine that cannot serve the request.
         """
         if settings.kind == "compiled" and count != 1:
             self.check_compiled(decoding, options)

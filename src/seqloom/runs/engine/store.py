@@ -71,9 +71,9 @@ class Agreement:
 
     @property
     def is_close(self) -> bool:
-        """True if the mean difference from the original model is small.
+        """True if, on average, the log-probabilities differ little from those of torch.
 
-        Only then may the automatic choice of a precision use int8.
+        If the setting of the precision is "auto", an int8 model is used only if this is True.
         """
         return self.mean <= INT8_TOLERANCE
 
@@ -217,11 +217,11 @@ def _convert(origin: ModelOrigin, precision: Precision, paths: list[Path]) -> Pa
 
 
 def _write_model(model: Model, folder: Path, precision: Precision) -> None:
-    """Convert a model to CTranslate2, compare its outputs with torch, and write both to a folder.
+    """Convert a model to CTranslate2. Write it, and its agreement with torch, to a folder.
 
-    The model is first converted to float32, and its outputs are compared with those of torch.
-    Raises a ConfigError if they differ. For another precision, the model is then converted and
-    compared again.
+    The model is first converted to float32 and compared with torch. Raises a ConfigError if they
+    differ by more than rounding. For another precision, the model is then converted again and
+    compared again. The result of this comparison is stored and raises no error.
     """
     convert(model, folder, "float32")
     agreement = measure_agreement(model, CTranslate2Engine.load(folder, model, "float32"))

@@ -15,8 +15,8 @@ saved. Hypotheses are ranked by log p / length^length_penalty. There are four di
   of its source, seqloom cuts it in greedy search and drops it in beam search. If too few outputs
   remain for a source, or if one of them contains a forbidden token, torch decodes this source.
 - Unfinished hypotheses. With `decoding.rank_unfinished`, seqloom ranks hypotheses that reach the
-  limit among the finished ones. CTranslate2 cannot do this. If any of its saved hypotheses exceeds
-  the limit, torch decodes this source.
+  limit among the finished ones. CTranslate2 cannot do this. If a hypothesis that CTranslate2 saved
+  for a source exceeds the limit, torch decodes this source.
 """
 
 import math

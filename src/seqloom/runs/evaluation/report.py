@@ -222,7 +222,7 @@ def likelihood_scores(
 
 
 def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None:
-    """Raise a DataError if model and data are of different kinds.
+    """Raise a DataError if the data is not of the kind that the model was trained on.
 
     A model trained on a long text cannot score sentences, because it has no END. A model trained on
     sentences cannot score a long text, because it has no newline token.

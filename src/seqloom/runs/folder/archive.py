@@ -137,7 +137,8 @@ def is_packed_run(path: Path) -> bool:
 def open_run(path: Path) -> Path:
     """Return the run folder at this path. For a packed run, return its extracted copy.
 
-    Any other path is returned unchanged. The error is raised when the run is loaded from it.
+    Any other path is returned unchanged, even if nothing exists there. Loading the run from it then
+    raises an error.
     """
     if path.is_dir() or not is_packed_run(path):
         return path

@@ -117,8 +117,8 @@ class CheckpointStore:
     def intact(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the intact checkpoint folders: the current one, then the others, newest first.
 
-        Yields each folder with a list of messages about the damage found before it. The pointer
-        file, which names the current folder, can be damaged. Damaged folders are skipped.
+        Damaged folders are skipped. Each folder comes with a list of messages about the damage
+        found so far: to skipped folders, and to the pointer file, which names the current folder.
         """
         problems: list[str] = []
         tried: list[Path] = []

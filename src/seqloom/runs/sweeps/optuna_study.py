@@ -19,8 +19,8 @@ STUDY = "optuna.log"
 class OptunaStudy:
     """An Optuna study, stored in the folder of a sweep.
 
-    count:     number of trials of the study, including those of earlier commands. Failed trials do
-               not count.
+    count:     number of trials that the study should have at the end, including those of earlier
+               commands. Failed trials do not count.
     minimises: True if lower scores are better
     """
 
@@ -41,7 +41,10 @@ class OptunaStudy:
         )
 
     def trials(self) -> Iterator[SweepTrial]:
-        """Yield the trials of earlier commands, except failed ones, and then new trials."""
+        """Yield the trials of earlier commands, except failed ones. Then yield new trials.
+
+        New trials are created until the study has `count` trials.
+        """
         stored = [
             trial
             for trial in self._study.get_trials(deepcopy=False)

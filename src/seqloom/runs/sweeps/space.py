@@ -45,7 +45,7 @@ class SweepTrial:
     """One training run of a sweep.
 
     name:     the name of its run folder
-    settings: values of --set
+    settings: changes to the recipe, in the form KEY=VALUE. Passed to `seqloom train` as --set
     """
 
     name: str
@@ -123,9 +123,12 @@ def grid(dimensions: Sequence[Dimension]) -> list[SweepTrial]:
 
 
 def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepTrial:
-    """Return the trial that gives each dimension (a setting of the sweep) one of its values.
+    """Return the trial (one training run) in which each setting of the sweep has the given value.
 
     The name of the trial contains the settings that differ between trials, and their values.
+
+    dimensions: the settings of the sweep
+    values:     the value of each setting in this trial
     """
     varied = [
         (dimension.key, value)
@@ -141,8 +144,8 @@ def make_trial(dimensions: Sequence[Dimension], values: Sequence[str]) -> SweepT
 def _short_keys(varied: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield key=value for each setting, with only the last part of the key.
 
-    For example, model.width=64 becomes width=64. If two keys have the same last part, both stay
-    whole.
+    For example, model.width=64 becomes width=64. If two keys have the same last part, both are
+    written in full.
     """
     last_parts = [key.rpartition(".")[2] for key, _ in varied]
     for (key, value), last in zip(varied, last_parts, strict=True):
@@ -150,7 +153,7 @@ def _short_keys(varied: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _name(parts: Sequence[str]) -> str:
-    """Join texts to a folder name.
+    """Join texts into the name of a folder.
 
     A long name is shortened, and special characters are replaced. In both cases a digest is
     appended, so that different texts give different names.

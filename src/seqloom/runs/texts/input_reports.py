@@ -74,8 +74,8 @@ class Problem:
 class InputReport:
     """Collects the problems of many outputs, and summarises each kind of problem in one message.
 
-    unknown_unit: word for an unknown part of a source in the messages: "character" or "word"
-    unit:         word for a text in the messages, for example "line"
+    unknown_unit: what the messages call an unknown part of a source: "character" or "word"
+    unit:         what the messages call a text, for example "line"
     total:        number of texts so far
     """
 
@@ -167,8 +167,8 @@ def report_messages(
     """Return the messages about problems of several texts, one for each kind of problem.
 
     outputs:      the best output of each text
-    unknown_unit: word for an unknown part of a source in the messages: "character" or "word"
-    unit:         word for a text in the messages, for example "line"
+    unknown_unit: what the messages call an unknown part of a source: "character" or "word"
+    unit:         what the messages call a text, for example "line"
     """
     report = InputReport(unknown_unit, unit)
     for output in outputs:

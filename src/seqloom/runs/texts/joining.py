@@ -1,6 +1,6 @@
 """Joins the outputs of the segments of a text into one prediction.
 
-- The text is joined with the white space of the source.
+- Output texts are joined with the white space that separates the segments in the source text.
 - The score is the mean of the scores of the segments, weighted by their numbers of pieces.
 - Pieces, tokens and log-probabilities are concatenated.
 - Attention weights are block-diagonal: a piece attends only to the source of its own segment.
@@ -24,12 +24,13 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class WordMaps:
-    """Maps the word indices of a prediction to new ones, for example to those in a longer text.
+    """New word indices for a prediction, for example the indices of its words in a longer text.
 
-    In each list, item i is the new index of word i.
+    In each list, item i is the new index of word i, or -1 if this word has no new index.
 
-    aligned: new indices of source words, for `Prediction.alignment`
-    source:  new indices of source words, for `Prediction.source_word_of`. Word 0 may be a tag here
+    aligned: new indices of the source words in `Prediction.alignment`
+    source:  new indices of the source words in `Prediction.source_word_of`. Here the first words
+             may be a language tag that the model reads, although the source does not contain it
     target:  new indices of output words
     """
 
@@ -78,7 +79,7 @@ def words_by_position(text: str) -> list[int]:
 
 
 def words_at(text: str, positions: Sequence[int]) -> list[int]:
-    """Return, for each position of a text, the index of the word that contains it."""
+    """Return the index of the word at each position. A position is the index of a character."""
     words = words_by_position(text)
     return [words[position] for position in positions]
 
@@ -87,12 +88,12 @@ def words_at(text: str, positions: Sequence[int]) -> list[int]:
 class OutputSegment:
     """The prediction for one segment of a text, and where its words are in the whole text.
 
-    A position is the index of a character. seqloom may add a language tag to the start of a source
-    text.
+    A position is the index of a character. The source text can start with a language tag, which
+    the user wrote or seqloom added. The model can read this tag in front of every segment.
 
-    aligned_at: position of each word of the segment in the source text without the added tag
-    source_at:  position of each word of the segment in the source text with the added tag. If the
-                model read a tag before the segment, the position of the tag comes first
+    aligned_at: position of each word of the segment, in the source text without an added tag
+    source_at:  position of each word of the segment, in the source text with the added tag. If the
+                model read a tag that is not part of the segment, the position of the tag is first.
     target_at:  position of the segment's output in the whole output
     """
 

@@ -29,18 +29,21 @@ number of texts, so that no two segments have the same random samples."""
 class PreparedSegment:
     """A segment of a text, ready for the model.
 
-    A tag selects the target language, for example <2de>. The model reads it as the first source
-    word or as the first target token. A protected span, such as a URL, is copied to the output.
+    A tag selects the target language, for example <2de>. If there is a tag, the model reads it with
+    every segment, as the first source word or as the first target token. In the text, the tag is
+    written only before the first segment, or not at all.
+
+    A protected span, such as a URL, is copied to the output.
 
     before:       the white space before the segment
-    source:       the segment, as it is written in the text
-    start:        index in `PreparedText.text` of the first source character that the model reads
+    source:       the segment as it is written in the text, including a tag before it
+    start:        index of the first character of `read_source` in `PreparedText.text`
     written_tag:  the tag at the start of `source`, with the white space after it; or ""
     tag:          the tag that the model reads, with the white space after it; or ""
-    hidden_words: number of words of `tag` if the model reads it as source words, but `source` does
-                  not contain it; else 0
-    unread:       number of characters of `written_tag` if the model reads the tag as a target
-                  token; else 0
+    hidden_words: number of words in `tag`, if the model reads `tag` as source words although
+                  `source` does not contain it; otherwise 0
+    unread:       number of characters in `written_tag`, if the model reads the tag as a target
+                  token and not as a part of the source; otherwise 0
     protected:    `source` without the tag, divided at its protected spans
     input:        the input of the model; None if there is nothing to translate
     unknown:      characters or words that the vocabulary does not contain
@@ -63,7 +66,7 @@ class PreparedSegment:
 
     @property
     def read_source(self) -> str:
-        """`source` without the language tag, if the model reads the tag as a target token."""
+        """`source`. If the model reads the language tag as a target token, the tag is removed."""
         return self.source[self.unread :]
 
 

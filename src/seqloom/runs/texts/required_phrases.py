@@ -9,8 +9,8 @@ A model without attention does not show which word to replace. In this case the 
 front of each word of y. Greedy search completes each of these outputs, and the most probable one
 gives the position of the phrase.
 
-Every search supports forced prefixes, so this works with all of them. An output that contains its
-phrases already is not changed.
+Every search algorithm supports forced prefixes, so this method works with all of them. An output
+that already contains its phrases is not changed.
 """
 
 from collections import Counter
@@ -91,7 +91,7 @@ def required_counts(one: ModelInput) -> Counter[str]:
 
 @dataclass(frozen=True)
 class PhraseForcer:
-    """Searches again for outputs that lack a required phrase or contain it too often.
+    """Repeats the search for inputs whose output lacks a required phrase or contains it too often.
 
     search:   repeats the first search, with changed inputs
     attend:   returns the attention weights of an output
@@ -141,11 +141,11 @@ class PhraseForcer:
     ) -> ModelInput | None:
         """Return the input for the next search, changed so that a wrong hypothesis is corrected.
 
-        A hypothesis is wrong if it lacks a required phrase or contains it too often. The first
-        wrong hypothesis is corrected at its earliest wrong position: the changed input has a
-        longer prefix or excludes more tokens.
+        A hypothesis is wrong if it lacks a required phrase or contains it too often. The changed
+        input has a longer prefix or excludes more tokens. This corrects the earliest error of the
+        first wrong hypothesis for which a correction is possible.
 
-        Returns None if there is nothing to correct, or if no correction is possible.
+        Returns None if no hypothesis is wrong, or if no correction is possible.
         """
         for hypothesis in found:
             corrections = [
@@ -276,7 +276,7 @@ class PhraseForcer:
         return [*starts, len(tokens)]
 
     def _extended(self, one: ModelInput, tokens: tuple[int, ...], phrase: str) -> tuple[int, ...]:
-        """Return `tokens` and the tokens of a phrase, with a space between the two if needed."""
+        """Return `tokens`, followed by a space if needed, and then the tokens of a phrase."""
         is_start = len(tokens) <= one.hidden_prefix
         separator = () if is_start else self._separator(phrase)
         return (*tokens, *separator, *self.tokenizer.encode(phrase))

@@ -195,9 +195,11 @@ def repeat_options(options: PredictionOptions) -> PredictionOptions:
 
 
 def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Prediction:
-    """Return the final output, with the warnings about the translations into pivot languages added.
+    """Return the final output with the warnings about all translations that led to it.
 
-    The unknown characters of the result are those of the user's text, not of the pivot texts.
+    A text can be translated through pivot languages: for example, from German into English, and
+    from English into French. The result reports the unknown characters of the user's text, not
+    those of the texts in pivot languages.
 
     pivots: the translations into pivot languages, in the order in which they were made
     """
@@ -222,7 +224,7 @@ def _complete(
 ) -> Prediction:
     """Add the protected spans of a segment, such as URLs, and warnings to its output.
 
-    repeated: output of a second translation, for which the model did not read protected spans. It
+    repeated: output of a second translation, whose input did not contain the protected spans. It
               replaces `output` if `output` lacks a span. None if there was no second translation
     """
     protected = segment.protected
@@ -306,10 +308,11 @@ def _map_to_segment(
     positions: Sequence[int],
     targets: Sequence[int],
 ) -> Prediction:
-    """Change the word indices of an output, so that they also count the words of protected spans.
+    """Convert the word indices of an output, for example those in its alignment.
 
-    Protected spans, such as URLs, are copied to the output. The model did not read some of them, so
-    its word indices do not count their words.
+    The old indices count only the words that the model has read or generated. The new indices count
+    all words of the segment and of `text`. Both also contain protected spans, such as URLs, which
+    are copied from the segment to `text`.
 
     text:      the output with its protected spans
     positions: for each character that the model has read, its index in the segment

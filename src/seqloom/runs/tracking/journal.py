@@ -18,7 +18,7 @@ POLL_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Scalars:
-    """Numbers of one event, by names such as "train/loss" and "dev/bleu".
+    """The numbers in one event of the log, by names such as "train/loss" and "dev/bleu".
 
     time: seconds since 1970
     """

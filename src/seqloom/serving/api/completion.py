@@ -57,7 +57,9 @@ def check_completion(service: Service, request: CompleteRequest) -> None:
 
 
 def check_temperature(temperature: float | None, field: str, count: int) -> None:
-    """Raise a 422 error if a request asks for several outputs that would all be equal.
+    """Raise a 422 error if a request asks for several outputs with temperature 0.
+
+    With temperature 0, the outputs would all be equal.
 
     field: name of the field that contains the number of outputs
     count: number of outputs

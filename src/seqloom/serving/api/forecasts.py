@@ -1,7 +1,8 @@
 """Forecasts of numbers.
 
-POST /api/forecast predicts the rows after given windows of numbers. GET /api/forecast/example
-returns an example window.
+POST /api/forecast continues time series. A time series is a list of rows, one per time step. The
+request contains windows of observed rows, and the response contains the predicted next rows.
+GET /api/forecast/example returns an example window.
 """
 
 import math
@@ -33,7 +34,7 @@ router = APIRouter(prefix="/api", responses=ERROR_RESPONSES)
 
 @router.post("/forecast", dependencies=WITH_KEY_AND_JSON, tags=["predict"])
 async def forecast(request: ForecastRequest, service: ServiceDependency) -> ForecastResponse:
-    """Predict the rows that follow each window of numbers."""
+    """Predict the rows that follow each window of a time series."""
     service.limits.check_count("windows", len(request.windows))
     loaded = service.catalogue.choose(("forecast",), request.run)
     forecaster = loaded.forecaster
@@ -68,9 +69,11 @@ async def get_forecast_example(
 def example_window(forecaster: Forecaster) -> tuple[Numbers, Numbers]:
     """Return a synthetic input: the observed rows, and the context columns of the rows to predict.
 
-    Context columns are known in advance and are not predicted. Each column is a sine wave with one
-    period over all rows, shifted by a quarter period relative to the previous column. If the run
-    predicts differences between rows, each column is the cumulative sum of its wave.
+    Context columns are known in advance and are not predicted.
+
+    Every column, whether context or not, is a sine wave with one period over all rows. It is
+    shifted by a quarter period relative to the previous column. If the run predicts differences
+    between rows, each column is the cumulative sum of its wave.
     """
     task = forecaster.task
     columns = len(task.scale.errors)

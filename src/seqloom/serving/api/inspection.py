@@ -104,9 +104,9 @@ class InspectionContext:
 
 
 def _choose_run(service: Service, request: InspectionRequest) -> tuple[LoadedRun, str | None]:
-    """Return the run and the target language tag of a request.
+    """Return the run of a request, and the target language tag to add to its text.
 
-    The tag, such as <2de>, must be added to the text. It is None if the run needs no tag.
+    The tag is, for example, <2de>. It is None if the run needs no tag.
     """
     loaded = service.catalogue.choose(TEXT_KINDS, request.run) if request.run else None
     if loaded is None or loaded.kind == "translation":

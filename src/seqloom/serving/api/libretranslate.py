@@ -329,6 +329,8 @@ def _join_repeated(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def served_languages(service: Service, source: str, target: str) -> tuple[str, str]:
     """Return the codes of the languages as the service spells them.
 
+    For example, if a client sends "en-US" and the service offers "en", returns "en" for it.
+
     Raises a 400 error if a language is not served.
     """
     pairs = service.catalogue.language_pairs

@@ -171,7 +171,7 @@ class OutputStream:
     """Searches for outputs, and yields an event for each of their tokens.
 
     prediction: the output of the last search; None if it failed
-    step:       number of tokens of all outputs so far
+    step:       number of tokens of all finished outputs
     """
 
     def __init__(self, loaded: LoadedRun, decoding: DecodingConfig) -> None:

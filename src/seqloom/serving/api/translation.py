@@ -134,10 +134,11 @@ def choose_direction(
 
     - If `run` is given, the run with this name is chosen.
     - If only languages are given, the first run that translates from `source` to `target` is
-      chosen.
-    - If nothing is given, the only translation run is chosen. Raises ApiError if there is not
-      exactly one. The same applies if only languages are given, but the server does not know the
-      languages of its runs.
+      chosen. This requires that the server knows the languages of at least one run.
+    - In all other cases, the only translation run is chosen.
+
+    Raises ApiError if no run can be chosen, if there are several translation runs in the last case,
+    or if the chosen run does not support the languages.
     """
     catalogue = service.catalogue
     pair: LanguagePair | None
@@ -169,10 +170,10 @@ def _matching_pair(
 ) -> LanguagePair | None:
     """Return the first language pair of the run with the requested source and target language.
 
-    Raises a 422 error if the run has no such pair.
+    Raises a 422 error if the language pairs of the run are known, but none of them matches.
 
-    Returns None if the language pairs of the run are unknown. If such a run has no language tags,
-    and the request names a language, raises a 422 error.
+    If the language pairs are unknown, returns None. Exception: if the run has no language tags
+    either, and the request names a language, raises a 422 error.
     """
     if loaded.token_run.languages.tags and not loaded.pairs:
         return None

@@ -27,7 +27,7 @@ Rounding up to a multiple of REJECTION_TICK can make the delay longer."""
 
 
 class AdmissionControl:
-    """Admits requests in order of arrival. All methods run in the event loop.
+    """Admits requests in order of arrival. Its methods must be called in the event loop.
 
     A request first takes a slot and then waits for admission. It holds the slot from the arrival of
     its complete body to the end of its response. The number of slots is the maximum number of
@@ -133,7 +133,7 @@ class AdmissionControl:
 
 
 class Slot:
-    """The place of a running or waiting request. The number of slots is limited.
+    """A slot of an `AdmissionControl`, which one running or waiting request holds.
 
     The constructor takes the slot and `release` frees it. A second call of `release` has no effect.
     """

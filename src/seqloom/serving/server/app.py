@@ -91,8 +91,8 @@ def _set_summaries(router: APIRouter) -> None:
 def model_routes() -> dict[str, APIRoute]:
     """Return the routes that run a model, as a dictionary from path to route.
 
-    All POST routes run a model. This function reads them from ROUTERS, because the application
-    object does not list them.
+    These are all POST routes, although a few of them, such as /suggest, run no model. The function
+    reads the routes from ROUTERS, because the application object does not list them.
     """
     return {
         route.path: route

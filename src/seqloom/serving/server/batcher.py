@@ -35,8 +35,9 @@ class JobType(Protocol):
     def process(self, jobs: Sequence["Job"]) -> Sequence[Any]:
         """Process a batch. Returns one result per job, in the same order.
 
-        If the result of a job is known earlier than the others, `Job.set_result` passes it to the
-        request at once. The client can then send its next text, which joins the next batch.
+        If the result of a job is known before those of the other jobs, this method may pass it to
+        the request at once, with `Job.set_result`. The client can then send its next text early
+        enough to join the next batch.
         """
         ...
 
@@ -78,7 +79,8 @@ class Job:
     future:          receives the result; cancelling it cancels the job
     on_token:        called with each token as it is generated. None: tokens are not streamed.
     arrival:         time of `time.perf_counter` at which the job was created
-    early:           the result, if it was known before the batch was finished. None: not known yet
+    early:           the result, if `set_result` received it before the batch was finished;
+                     otherwise None
     streamed_tokens: number of tokens that were passed to `on_token`
     """
 
@@ -171,7 +173,9 @@ class Batcher:
         sizes: Sequence[int],
         on_token: OnToken | None = None,
     ) -> list[Any]:
-        """Process all payloads and return their results in the same order.
+        """Create one job per payload, wait until all are processed, and return their results.
+
+        The results are in the order of the payloads.
 
         Cancelling this coroutine cancels the jobs.
         """

@@ -221,7 +221,7 @@ def _unique_names(folders: Sequence[Path]) -> list[str]:
     """Return a name for each run: the name of its folder.
 
     If folders have the same name, a number is added to the second and later ones: demo, demo-2.
-    Numbers that would give the name of another folder are left out.
+    A number is skipped if the result would be the name of another folder.
     """
     folder_names = [folder.resolve().name or "run" for folder in folders]
     names: list[str] = []

@@ -99,11 +99,11 @@ def run_server(
 ) -> None:
     """Listen, load the runs, and serve requests until a stop signal arrives.
 
-    listens_while_loading: if False, load the runs before listening, because other processes serve
-                           the same port
-
     After the signal, finishes the admitted requests and returns. A second signal ends the process
     immediately.
+
+    listens_while_loading: if False, load the runs before listening, because other processes serve
+                           the same port
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
     lifecycle = _Lifecycle(address, load, limits, admission, observe_request, callbacks, options)

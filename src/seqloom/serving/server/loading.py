@@ -35,7 +35,7 @@ def reserve_event_loop_core() -> None:
 def select_gpu(index: int) -> None:
     """Select the GPU of a worker, if there are several GPUs and the user has not chosen a device.
 
-    index: the index of the worker. GPUs are assigned in turn.
+    index: the index of the worker. Worker i uses GPU i modulo the number of GPUs.
     """
     if DEVICE_VARIABLE not in os.environ and torch.cuda.device_count() > 1:
         os.environ[DEVICE_VARIABLE] = f"cuda:{index % torch.cuda.device_count()}"

@@ -226,8 +226,8 @@ def _body_too_large(max_bytes: int) -> ApiError:
 def _replay(body: bytes) -> Receive:
     """Return an ASGI `receive` function for the application.
 
-    Its first call returns the body, which the middleware has already read. Further calls wait
-    forever. An application would wait there for the message that the client disconnected, but the
+    Its first call returns the body, which the middleware has already read. Further calls never
+    return. An application makes them to learn that the client has disconnected, but here the
     middleware handles disconnects itself.
     """
     messages = [{"type": "http.request", "body": body, "more_body": False}]

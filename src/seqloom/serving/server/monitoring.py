@@ -124,7 +124,8 @@ class Monitoring:
             server, thread = start_http_server(port, LOOPBACK, self.registry)
         except OSError as error:
             raise StorageError(
-                f"--metrics-port {port}: cannot open the port ({error.strerror}); choose another"
+                f"--metrics-port {port}: cannot open the port ({error.strerror}); choose another "
+                "port"
             ) from error
 
         def stop() -> None:

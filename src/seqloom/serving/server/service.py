@@ -32,7 +32,7 @@ class Service:
 
     @cached_property
     def files(self) -> TranslatedFiles:
-        """Translated files that wait for their download."""
+        """Translated files that clients have not downloaded yet."""
         return TranslatedFiles(self.limits.files, self.limits.file_seconds)
 
 

@@ -87,10 +87,10 @@ class Supervisor:
         self._workers[index] = _ServerWorker(process, ready)
 
     def _handle_end(self, index: int, worker: _ServerWorker) -> int:
-        """Replace a worker that ended, and return 0.
+        """Start a new worker in place of one that ended, and return 0.
 
-        If it ended before all workers were ready, stop the other workers instead, and return an
-        exit code other than 0.
+        If the worker ended before all workers were ready, stop the other workers instead, and
+        return an exit code other than 0. If the supervisor is stopping, start no new worker.
         """
         worker.process.join()
         code = worker.process.exitcode or 0
@@ -110,7 +110,7 @@ class Supervisor:
         self._stop_workers()
 
     def _stop_workers(self) -> None:
-        """Let all workers finish their requests. A second call ends them immediately."""
+        """Tell all workers to finish their requests and end. A second call ends them at once."""
         self._stopping = True
         for worker in list(self._workers.values()):
             worker.process.terminate()
@@ -127,7 +127,10 @@ def _run_worker(
 
 
 def _stop_with_supervisor() -> None:
-    """Stop this worker if the supervisor ends without stopping it, for example by SIGKILL."""
+    """Wait until the supervisor ends, then stop this worker.
+
+    Usually the supervisor stops its workers before it ends, but it cannot do so after SIGKILL.
+    """
     supervisor = multiprocessing.parent_process()
     assert supervisor is not None
     supervisor.join()

@@ -1,4 +1,4 @@
-"""Translated files that wait for their download. They are only in memory."""
+"""Translated files that clients have not downloaded yet. They are stored only in memory."""
 
 import secrets
 import time

@@ -28,7 +28,8 @@ BYTE_ORDER_MARK = "\ufeff"
 class Document:
     """A document, divided into parts. Some are texts to translate; the others stay as they are.
 
-    parts:   all parts of the document in order. A "\\n" in them stands for `newline`.
+    parts:   all parts of the document in order. Their lines end with "\\n", which `fill` replaces
+             by `newline`
     newline: line ending of the document: "\\r\\n" if all its lines end with this, otherwise "\\n"
     """
 
@@ -41,7 +42,7 @@ class Document:
         return sources(self.parts)
 
     def fill(self, translations: list[str]) -> bytes:
-        """Return the document with these translations, one for each source."""
+        """Return the document with each source replaced by its translation."""
         return fill(self.parts, translations).replace("\n", self.newline).encode()
 
 
@@ -62,7 +63,7 @@ def document_format(name: str, chosen: str | None = None) -> DocumentFormat:
 
 
 def read_document(content: bytes, name: str, kind: DocumentFormat) -> Document:
-    """Divide a document into texts to translate and everything else.
+    """Divide a document into parts. Some are texts to translate; the others stay as they are.
 
     name: name of the file, for error messages
     """

@@ -37,7 +37,7 @@ def _render(text: str) -> str:
 
 
 def _text_ranges(content: str) -> list[tuple[int, int]]:
-    """Return the start and end of each text between two tags."""
+    """Return the start and end of each text to translate. These texts are between tags."""
     finder = _TextFinder(content)
     finder.feed(content)
     finder.close()
@@ -45,7 +45,7 @@ def _text_ranges(content: str) -> list[tuple[int, int]]:
 
 
 class _TextFinder(HTMLParser):
-    """An HTML parser that records where each text between two tags starts and ends."""
+    """An HTML parser that records where each text to translate starts and ends."""
 
     def __init__(self, content: str) -> None:
         super().__init__(convert_charrefs=False)

@@ -1,4 +1,4 @@
-"""Parts of a document: texts to translate, and everything else, which stays as it is."""
+"""Parts of a document. Some are texts to translate; the others stay as they are."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ def _unchanged(text: str) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a document: a text to translate, or something else, which stays as it is.
+    """A part of a document: either a text to translate, or a part that stays as it is.
 
     raw:    the part as it is written in the document
     source: the text to translate; None if the part stays as it is
@@ -33,7 +33,7 @@ def text_parts(
     A text without letters or digits is yielded as one part that is not translated.
 
     parse:  converts the text from the format of the document to plain text
-    render: the reverse of `parse`, for the translation
+    render: converts the translation, which is plain text, to the format of the document
     """
     text = raw.strip()
     if not any(character.isalnum() for character in text):

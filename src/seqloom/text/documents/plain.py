@@ -1,4 +1,7 @@
-"""Plain text: each line is translated, and blank lines and white space are kept."""
+"""Plain text: translates each line.
+
+Blank lines, and the white space at the start and end of a line, stay as they are.
+"""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,8 @@
-"""SRT subtitles: translates the text of each cue. Numbers, times and tags are kept.
+"""SRT subtitles: translates the text of each cue. Numbers, times and tags stay unchanged.
 
-SRT has no way to escape characters. So `srt_text` removes from translations the characters <, >, {
-and }, which mark tags, and dashes at the start, which mark dialogues.
+SRT has no way to escape characters. So `srt_text` removes from a translation all characters that a
+player would read as markup. These are <, >, { and }, which mark tags, and dashes at the start,
+which mark a dialogue.
 """
 
 import re
@@ -47,9 +48,11 @@ def srt_parts(content: str, name: str) -> Iterator[Part]:
 
 
 def _check_cue(lines: list[str], position: int, name: str) -> None:
-    """Raise a DataError unless a cue starts at this line: its number, then a line with its times.
+    """Raise a DataError if no cue starts at this position.
 
-    position: index of the line
+    The first line of a cue contains only its number, the second line its start and end time.
+
+    position: index of the first line
     name:     name of the file for the error message
     """
     if not lines[position].strip().isdecimal():

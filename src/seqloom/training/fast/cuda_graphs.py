@@ -46,11 +46,11 @@ def compile_for_capture(model: Model) -> None:
 
 @dataclass(frozen=True)
 class Capture:
-    """A function of a batch, captured as a CUDA graph.
+    """A CUDA graph, captured from a function that takes a batch and returns its loss.
 
-    batch:  fixed input tensors
-    loss:   fixed output tensor
-    replay: runs the graph on these tensors
+    batch:  the tensors that the graph reads. `run` copies each new batch into them
+    loss:   the tensor to which the graph writes the loss
+    replay: runs the graph
     """
 
     batch: Batch
@@ -58,7 +58,7 @@ class Capture:
     replay: Callable[[], object]
 
     def run(self, batch: Batch) -> None:
-        """Copy a batch into the fixed tensors and replay the graph."""
+        """Copy a batch into the input tensors of the graph and replay the graph."""
         for target, tensor in zip(self.batch.tensors(), batch.tensors(), strict=True):
             target.copy_(tensor, non_blocking=True)
         self.replay()

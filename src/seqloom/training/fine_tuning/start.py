@@ -35,12 +35,12 @@ START_DIGEST = "start"
 
 @dataclass(frozen=True)
 class NewRows:
-    """For each new tag, the id of a known token.
+    """For each new tag, the id of the known token whose embedding the tag copies.
 
-    The embedding of the new tag starts as a copy of the embedding of this token.
+    The copy is the row that the tag adds to the embedding matrix.
 
-    source: ids in the source vocabulary
-    target: ids in the target vocabulary
+    source: ids in the source vocabulary, one per new tag
+    target: ids in the target vocabulary, one per new tag
     """
 
     source: tuple[int, ...] = ()

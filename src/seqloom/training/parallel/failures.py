@@ -1,7 +1,7 @@
 """Reports a failure of one or several ranks.
 
-An error is printed by the rank that caused it or, if that rank is dead, by the first rank that
-noticed it. The ranks exchange their errors through the key-value store of the process group
+The rank that caused an error prints it. If that rank is dead, one of the ranks that noticed this
+prints an error. The ranks exchange their errors through the key-value store of the process group
 (`World.store`), because collective operations fail if a rank is dead.
 """
 
@@ -21,10 +21,10 @@ SECONDS_TO_REPORT = 3.0
 
 @contextmanager
 def report_failures(world: World) -> Iterator[None]:
-    """A context in which only one rank reports an error. The other ranks raise a PeerError.
+    """Context manager: if several ranks fail for the same reason, only one of them reports it.
 
-    A PeerError ends a rank without a message. If a rank is dead or does not answer within the time
-    limit, the reported error names that rank.
+    The other ranks raise a PeerError, which ends a process without a message. If a rank is dead or
+    does not answer within the time limit, the reported error names that rank.
     """
     try:
         yield

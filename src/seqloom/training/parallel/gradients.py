@@ -155,7 +155,10 @@ class Replicas:
         return loss.detach()
 
     def _sum_without_ddp(self) -> None:
-        """Sum all gradients over the ranks. Store in `uses_all` whether every parameter has one."""
+        """Sum all gradients over the ranks.
+
+        Also set `uses_all`: True if every parameter has a gradient on at least one rank.
+        """
         trained = trainable_parameters(self.module)
         used = torch.tensor([each.grad is not None for each in trained], dtype=torch.int32)
         torch_distributed.all_reduce(used)

@@ -93,7 +93,7 @@ def shard_like(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Ten
     """Divide tensors among the ranks in the same way as the weights that they belong to.
 
     tensors: whole tensors by name. A name contains the name of a weight, as in "decoder.weight" or
-             "decoder.weight:exp_avg". Tensors with another shape than their weight stay whole
+             "decoder.weight:exp_avg". A tensor stays whole if its shape differs from that of the weight
     """
     weights = dict(model.named_parameters())
     return {name: _shard(tensor, _weight(weights, name)) for name, tensor in tensors.items()}

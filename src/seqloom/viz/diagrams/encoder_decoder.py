@@ -191,7 +191,8 @@ def _draw_states(
 ) -> None:
     """Draw a row of tokens and, above each token, the box of its hidden vector.
 
-    lane: width of the space to the left of each token, through which arrows lead, in pixels
+    lane: width in pixels of the space to the left of each token. Arrows from the context vectors
+          to the hidden vectors are drawn there. 0 if there are no such arrows
     """
     height = layout.state_bottom - layout.state_top
     for number, (token, lines) in enumerate(zip(tokens, boxes, strict=True)):

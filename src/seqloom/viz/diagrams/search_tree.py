@@ -18,11 +18,12 @@ _TOP = 40.0
 def draw_search_tree(searched: InspectedSearch, dropped_per_step: int = 2) -> Svg:
     """Draw the candidates of every step from left to right, with their log-probabilities.
 
-    A box shows a token, its log-probability, and the sum of the log-probabilities up to it (Σ).
+    A box shows a token, its log-probability, and the sum of the log-probabilities of all tokens up
+    to this one (Σ).
     Boxes of dropped candidates are dashed. The box of a finished output shows its rank and its score
     instead of the sum. Thick lines lead to the best output.
 
-    dropped_per_step: number of dropped candidates that are drawn at each step. Default: 2.
+    dropped_per_step: maximum number of dropped candidates to draw at each step. Default: 2.
     """
     layout = layout_search_tree(searched, dropped_per_step)
     nodes = [node for step in layout.nodes for node in step]

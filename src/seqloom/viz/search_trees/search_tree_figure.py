@@ -85,9 +85,9 @@ def _draw_edge(axes: Any, layout: SearchTreeLayout, node: TreeNode) -> None:
 def _draw_node(axes: Any, node: TreeNode) -> None:
     """Draw the token of a node, and a note below the token.
 
-    The note contains the probability and, if there is one, the reason why the search dropped or
-    stopped the candidate. If the search saved the candidate as an output, the note also contains
-    the score and the rank. Tokens of dropped candidates are drawn without a box.
+    The note contains the probability of the token. If the search dropped the candidate or stopped
+    it before END, the note also contains the reason. If the search saved the candidate as an
+    output, the note also contains the score and the rank. Tokens of dropped candidates have no box.
     """
     candidate, step = node.candidate, node.step + 1
     probability = format_probability(candidate.log_probability)

@@ -48,8 +48,8 @@ class SearchTreeLayout:
 
     Attributes:
         nodes: the nodes of each step, from top to bottom.
-        hidden: for each step, the number of candidates that are not drawn. They are counted
-            separately for each reason why the search dropped them.
+        hidden: for each step, the numbers of candidates that are not drawn, by the reason why the
+            search dropped them.
     """
 
     nodes: tuple[tuple[TreeNode, ...], ...]
@@ -64,7 +64,7 @@ class SearchTreeLayout:
         return max((node.row for step in self.nodes for node in step), default=0.0)
 
     def parent(self, node: TreeNode) -> TreeNode | None:
-        """Return the node of the previous token, or None if this node is a first token."""
+        """Return the node of the previous token, or None if this node is at the first step."""
         parent = node.candidate.parent
         if parent == NO_PARENT:
             return None

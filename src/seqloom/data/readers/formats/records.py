@@ -1,4 +1,4 @@
-"""Converts records, which have named fields, to examples."""
+"""Converts records to examples. A record is a JSON object or a row of a table."""
 
 import json
 from typing import Any

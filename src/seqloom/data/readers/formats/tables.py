@@ -48,7 +48,8 @@ def read_arrow(config: ArrowConfig, folder: str, table: str) -> Iterator[Example
 def arrow_paths(names: FileNames, folder: str) -> list[Path]:
     """Return the Arrow files that a setting names, in order.
 
-    If the setting names a folder, return the files that `save_to_disk` wrote to this folder.
+    If the setting names a folder, return the data files that `save_to_disk` of Hugging Face
+    `datasets` wrote to this folder.
     """
     files: list[str] = []
     for name in list_file_names(names):
@@ -61,7 +62,8 @@ def arrow_paths(names: FileNames, folder: str) -> list[Path]:
 
 
 def _dataset_files(dataset: Path) -> list[str]:
-    """Return the names of the files in a folder that `save_to_disk` wrote."""
+    """Return the names of the data files in a folder that `save_to_disk` wrote. The file state.json
+    in this folder lists them."""
     splits = _read_json(dataset / "dataset_dict.json")
     if splits is not None:
         names = splits.get("splits") if isinstance(splits, dict) else None
@@ -135,11 +137,11 @@ def _arrow_batches(path: Path, config: ArrowConfig) -> "Iterator[RecordBatch]":
 
 
 def _needed_columns(config: RecordsConfig, names: list[str]) -> list[str] | None:
-    """Return the names of the columns to read. None means all columns.
+    """Return the names of the columns to read; None to read all columns.
 
-    A column "translation" can replace the columns of the source and of the target. If the file has
-    no such column and lacks one of the other two, all columns are read. The error message then
-    lists them.
+    These are the columns of the source and the target, and the column "translation", which can hold
+    both texts. If the file has no column "translation" and lacks the source or the target, the
+    result is None. The error message about the missing column then lists all columns.
     """
     keys = [key for key in (config.source, config.source_fallback, config.target) if key]
     if TRANSLATION not in names and not {config.source, config.target} <= {*names}:

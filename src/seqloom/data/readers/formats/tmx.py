@@ -34,8 +34,8 @@ def read_tmx(config: TmxConfig, folder: str, table: str) -> Iterator[Example | I
 
 
 def _units(path: Path) -> Iterator[Element]:
-    """Yield the `tu` elements of a file. To save memory, each element is emptied before the next
-    one is read."""
+    """Yield the `tu` elements (translation units) of a file. To save memory, each element is
+    removed from the XML tree before the next one is read."""
     number = 0
     try:
         with open_file(path) as file:
@@ -87,7 +87,8 @@ class _UnitTooLargeError(Exception):
 class _LimitedFile:
     """A file that raises an error if too many bytes are read for one translation unit.
 
-    bytes_of_unit: number of bytes since the last unit. The caller sets it to 0 after each unit.
+    bytes_of_unit: number of bytes read since the last unit. The caller sets it to 0 after each
+                   unit.
     """
 
     def __init__(self, file: BinaryIO) -> None:

@@ -54,7 +54,7 @@ def recipe_language_pairs(config: RunConfig) -> tuple[LanguagePair, ...]:
     - The suffixes of its files are language codes (train.de, train.en).
     - The names of its fields (JSONL, Parquet, Arrow) are language codes.
     - It is a translation memory whose languages have known codes.
-    - It belongs to an imported model that states both languages.
+    - It represents the training data of an imported model, and its section names both languages.
     """
     if not isinstance(config.task, TranslationConfig):
         return ()

@@ -112,7 +112,7 @@ def token_text(tokenizer: Tokenizer, before: Sequence[int], token: int) -> str:
 class OutputTokens:
     """The tokens of one output, without the prompt and END.
 
-    texts: the text that each token adds. Together they are the output.
+    texts: the text that each token adds. Joined, these are the text of the output.
     """
 
     tokens: tuple[int, ...]

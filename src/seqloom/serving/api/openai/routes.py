@@ -122,7 +122,7 @@ def _check_request(service: Service, request: OpenAiCompletionRequest) -> None:
 
 @dataclass(frozen=True)
 class PreparedPrompt:
-    """A prompt and its model input, with the maximum length of the output."""
+    """A prompt and its model input. The input contains the maximum length of the output."""
 
     text: str
     prepared: ModelInput
@@ -162,7 +162,10 @@ class CompletionWork:
         return self._response(choices, self._usage(prompts, [output for _, output in outputs]))
 
     async def stream_outputs(self) -> AsyncIterator[str]:
-        """Yield whole outputs. Used if tokens cannot be sent as they are generated."""
+        """Yield the events of a stream, one for each complete output.
+
+        Used if tokens cannot be sent as they are generated.
+        """
         response = await self.complete()
         for choice in response.choices:
             yield _event(self._response([choice]))
@@ -170,7 +173,7 @@ class CompletionWork:
             yield event
 
     async def stream_tokens(self) -> AsyncIterator[str]:
-        """Yield the tokens of a single output as they are generated."""
+        """Yield the events of a stream with a single output, one for each generated token."""
         async with self._service.admission.admit():
             [prompt] = await asyncio.to_thread(self._prepare)
             if self._request.echo:

@@ -49,7 +49,7 @@ class RunRequest(StrictRequest):
 
 
 class TextResponse(BaseModel):
-    """Base class of responses about source texts."""
+    """Base class of responses to requests with source texts. Contains warnings about the texts."""
 
     warnings: list[str] = Field(
         [],
@@ -175,7 +175,7 @@ _UNKNOWN = "Characters or words of the source that the vocabulary does not conta
 
 
 class TranslatedSegment(BaseModel):
-    """A sentence of a text, or the whole text if texts are not split into sentences."""
+    """A sentence, or a whole text that is not split into sentences, with its translations."""
 
     before: str = Field(description="White space before the sentence.")
     source: str = Field(description="The sentence.")
@@ -295,7 +295,7 @@ class LabelResponse(TextResponse):
 
 
 class ScoreRequest(RunRequest):
-    """Outputs whose probability is to be computed."""
+    """Target texts whose log-probabilities are to be computed."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -320,7 +320,7 @@ class ScoreResponse(TextResponse):
 
 
 class ForecastWindow(StrictRequest):
-    """Rows of numbers to continue."""
+    """The observed rows of a time series to continue."""
 
     observed: list[list[float]] = Field(
         min_length=1, description="One row per time step: the values, then the context."
@@ -349,7 +349,7 @@ FORECAST_EXAMPLE: JsonDict = {
 
 
 class ForecastRequest(RunRequest):
-    """Windows of numbers to continue. /api/forecast/example returns a window of the right size."""
+    """Windows of time series to continue. /api/forecast/example returns one of the right size."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [FORECAST_EXAMPLE]})
 
@@ -357,7 +357,7 @@ class ForecastRequest(RunRequest):
 
 
 class ForecastResponse(BaseModel):
-    """Predicted rows of all windows of a request."""
+    """The rows that are predicted for each window of a request."""
 
     run: RunName
     columns: list[str] = Field(description="Names of the predicted columns.")

@@ -37,9 +37,10 @@ MATRIX_FIELDS = ("observed", "context", "states", "to_query", "to_key", "to_valu
 
 
 def invalid_fields(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return a message for each invalid field, from the errors of Pydantic.
+    """Convert Pydantic's errors to a dictionary from the name of a field to its message.
 
-    A field that can have several types has an error for each of them. Their messages are joined.
+    If a field can have several types, Pydantic reports one error for each type. Their messages are
+    joined with "or".
     """
     messages: dict[str, list[str]] = {}
     for error in errors:
@@ -54,8 +55,8 @@ def invalid_fields(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def format_location(location: Sequence[Any]) -> str:
     """Write the location of a field as text: ("texts", 0) -> texts[0]
 
-    If a value can have several types, Pydantic adds the name of a type, such as "str". This name is
-    left out.
+    If a value can have several types, Pydantic adds the name of a type, such as "str", to the
+    location. The result does not contain this name.
     """
     first, *rest = location
     return str(first) + "".join(
