@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Callable[[Path], None], type[SeqloomError], str]] = {
     "ids that are no numbers": (
         write("vocab.json", b'{"</s>": "x"}'),
         DataError,
-        "the ids must be 0, 1, 2",
+        "the token ids must be 0, 1, 2",
     ),
     "a sentencepiece model that is none": (
         write("source.spm", b"no model"),

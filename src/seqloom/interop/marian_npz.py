@@ -185,7 +185,7 @@ def _read_vocabulary(path: Path) -> list[str]:
     names = [ids.get(str(index)) for index in range(len(table))]
     if any(name is None for name in names):
         raise DataError(
-            f"{path}: the ids must be 0, 1, 2, … without gaps. Download the file again."
+            f"{path}: the token ids must be 0, 1, 2, … without gaps. Download the file again."
         )
     found = [name for name in names if name is not None]
     if found[:2] != ["</s>", "<unk>"]:

@@ -74,7 +74,8 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
     - A part of the model that is defined outside seqloom fails or returns a wrong type or shape.
     - One-hot positions are added to one-hot tokens (`join = "add"`), but the positions'
       `max_length` is larger than the vocabulary.
-    - The decoder's attention score supports fewer source positions than an image has grid cells.
+    - The source is an image, and the decoder's attention score supports fewer source positions than
+      the image has grid cells.
     """
     problems = _vocabulary_problems(config, signature) + _grid_problems(config, signature)
     if problems:

@@ -52,8 +52,8 @@ def _one_per_row(memory: Memory) -> Tensor:
 class LabelSource:
     """The part of the decoder state that stays the same at all steps.
 
-    vectors: (B, N, D) the vectors from which labels are predicted. N is the number of source
-             positions, or 1 if a source has one label
+    vectors: (B, N, D) the vectors from which labels are predicted. If each source
+             position has a label, N is the number of positions. If each source has one label, N = 1
     counts:  (B,) number of labels of each source
     """
 

@@ -420,7 +420,7 @@ class RecurrentDecoder(DecoderModule):
     def _forward_parallel(
         self, embedded: Tensor, source: RecurrentSource, states: Tensor
     ) -> Tensor:
-        """Compute the input features of the readout (B, T, F), all positions of a layer at once.
+        """Compute the input features (B, T, F) of the readout. A layer computes all positions at once.
 
         Used only if the attention queries do not depend on the attention context.
         """

@@ -104,7 +104,7 @@ class Forecast:
         """Return scaled predictions (B, T, D). The decoder reads its own predictions.
 
         At each step, the decoder reads the row that it predicted at the previous step. It also
-        reads the context columns (`Signature.context`) of the row that it predicts next. Context
+        reads the context columns (`Signature.context`) of the row that it predicts at this step. Context
         columns are not predicted: they are known in advance.
 
         target_share: probability that the decoder reads the true row instead of its prediction,

@@ -202,8 +202,8 @@ class WhitespaceTokenizer(VocabularyTokenizer):
 
 
 def _keep_chunk(chunk: str) -> tuple[str]:
-    """Return a text without white space as one token.
+    """Return the chunk, which contains no white space, as one token.
 
-    If the text contains the joiner ￭, return NO_PIECE, which is encoded as UNKNOWN.
+    If the chunk contains the joiner ￭, return NO_PIECE, which is encoded as UNKNOWN.
     """
     return (NO_PIECE if JOINER in chunk else chunk,)

@@ -210,9 +210,9 @@ def _matrices(head: AttentionNorms, ascii_only: bool) -> dict[str, Matrix]:
 
 
 def _step_norms(rows: Matrix) -> list[float]:
-    """Return, for each decoder step, the norm of the gradient with respect to all keys together.
+    """Combine the gradient norms of the S keys to one norm for each of the T decoder steps.
 
-    rows: (T, S) norm of the gradient with respect to each single key, for each decoder step
+    rows: (T, S) norm of the gradient with respect to each key, for each decoder step
     """
     return [math.hypot(*row) for row in rows]
 

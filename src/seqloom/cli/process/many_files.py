@@ -39,7 +39,7 @@ ONE_SHARD = "1/1"
 
 @dataclass(frozen=True)
 class ManyFiles:
-    """The options of `translate` about many files.
+    """The options of `translate` for translating many files.
 
     inputs:       file names and patterns
     output:       folder of the translations

@@ -137,7 +137,8 @@ def extension_section(base: type[ExtensionConfig], kind: str) -> type[ExtensionC
     base: the base class for extensions of this type, such as attention scores
     kind: name of the extension: "module:Name" or a registered name
 
-    Raises ExtensionError if there is no such extension, or if its parameters cannot be settings.
+    Raises ExtensionError if there is no such extension, or if its parameters do not have
+    names and types that settings of this extension point can have.
     """
     return create_section(base, kind, find_extension(base.extension_point, kind))
 

@@ -340,7 +340,7 @@ class TracksConfig(Section):
 
 class RobotConfig(Section):
     """Generated paths of a robot with two wheels. A model forecasts the position x, y of the robot.
-    At each step, it also reads the measured speeds of the left and of the right wheel (the
+    At each step, the model also reads the measured speeds of the left and of the right wheel (the
     context). The direction of the robot is not given: a model has to infer it from the observed
     positions."""
 

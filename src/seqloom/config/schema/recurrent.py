@@ -200,7 +200,7 @@ class RecurrentDecoderConfig(Section):
     def _no_feed_problems(self) -> list[str]:
         """Return an error message for each setting that needs the previous output token.
 
-        Called only if `feed_output` is false. Then the decoder does not read this token.
+        Called only if `feed_output` is false, so that the decoder does not read its previous token.
         """
         problems = []
         if self.readout_input:

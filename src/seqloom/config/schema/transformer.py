@@ -113,7 +113,7 @@ class TransformerEncoderConfig(TransformerLayersConfig):
         if self.remove_residual is not None and self.remove_residual > self.layers:
             raise ValueError(
                 f"remove_residual: there is no layer {self.remove_residual}, because layers = "
-                f"{self.layers}; for the middle layer, set it to {(self.layers + 1) // 2}"
+                f"{self.layers}; for the middle layer, set remove_residual = {(self.layers + 1) // 2}"
             )
         return self
 

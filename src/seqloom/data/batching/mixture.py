@@ -6,8 +6,8 @@ In each epoch, the number of examples drawn from a group of n examples is propor
 n^(1/temperature).
 
 The examples of a group are drawn in random order. When all of them have been drawn, they are
-shuffled again. Each epoch continues where the previous epoch stopped. So, after each epoch, two
-examples of the same group have been drawn equally often, or one of them once more than the other.
+shuffled again. Each epoch continues where the previous epoch stopped. So the numbers
+of times that two examples of the same group have been drawn never differ by more than 1.
 The examples drawn in an epoch depend only on the groups, the temperature, the seed and the epoch.
 
 Fine-tuning can replay examples, which means that it also trains on training examples of the parent

@@ -21,7 +21,7 @@ PREPARED_SPLITS: tuple[Split, ...] = ("train", "dev")
 
 
 def changed_inputs(data: DataConfig) -> list[str]:
-    """Return the paths of the text files whose contents differ from those that were last prepared.
+    """Return the paths of the text files that have changed since they were last prepared.
 
     The list is empty if this set of files has not been prepared yet.
     """

@@ -1,6 +1,7 @@
-"""Reads and writes files of examples and invalid lines, with one JSON value per line.
+"""Reads and writes JSONL files with the records of a corpus, one record per line.
 
-The files are temporary, or part of a shard. A shard is a folder with a part of a corpus.
+A record is an example, or an `InvalidLine`: a line of the corpus that could not be read. The files
+are temporary, or part of a shard. A shard is a folder with a part of a corpus.
 """
 
 import json

@@ -14,8 +14,8 @@ def top_k(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
     Sorting thousands of values to find a few is slow. The first pass computes the maximum of each
     chunk of columns. The C largest values are in the C chunks with the largest maxima, so the
-    second pass sorts only the values of these chunks. If the last chunk is incomplete, the second
-    pass includes its values too.
+    second pass sorts only the values of these chunks. If the last chunk is incomplete, the first
+    pass skips it, and the second pass includes its values.
     """
     if count == 1:  # if values are equal, max returns the first column, as in greedy search
         maximum, columns = values.max(dim=1, keepdim=True)

@@ -3,8 +3,8 @@
 If a recurrent decoder uses the attention context as an input of the next step, it has to run the
 GRU step by step. A step computes W x and U h for the input x and the hidden vector h (see
 `fast/gru.py`). Autograd would compute the gradients of the large matrices W and U at every step and
-add these gradients up. Here the gradients of W x and U h of all steps are collected first. Then the
-gradient of each matrix is computed as one product over all steps.
+add these gradients up. Here the gradients with respect to the vectors W x and U h are first
+collected over all steps. Then the gradient of each matrix is computed as one product over all steps.
 """
 
 from collections.abc import Callable

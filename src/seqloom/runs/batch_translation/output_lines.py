@@ -30,9 +30,9 @@ class TranslationFormatter:
 
     @property
     def probabilities(self) -> Probabilities:
-        """Which probabilities the search must compute, because the output contains them.
+        """The probabilities that the output contains, so that the search must compute them.
 
-        "tokens": the score and the log-probability of each token
+        "tokens": the score of the output, and the log-probability of each of its tokens
         "score":  only the score
         "none":   no probabilities
         """

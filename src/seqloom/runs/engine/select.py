@@ -35,7 +35,7 @@ ENGINE_TITLES = {
 
 
 class LoadedEngine(NamedTuple):
-    """A loaded CTranslate2 model, its precision, and its agreement with torch."""
+    """A loaded CTranslate2 model, its precision, and how closely its outputs agree with torch."""
 
     engine: CTranslate2Engine
     precision: Precision
@@ -99,11 +99,12 @@ class Engines:
     ) -> EngineChoice:
         """Return the engine for a request.
 
-        Raises a ConfigError if the settings select an engine that cannot serve the request.
+        Raises a ConfigError if the settings select an engine that cannot serve the request. The
+        exception is `compile_now=False` with the engine 'compiled', see below.
 
         compile_now: used only if the settings select the engine 'compiled'. If True, compile the
-                     search on first use. If False, return plain torch if the search is not compiled
-                     yet, so that no request waits for compilation, and never raise an error.
+                     search on first use. If False, return plain torch instead of compiling, so that
+                     no request waits. In this case, an unsupported request gets plain torch too.
         """
         if settings.kind == "torch":
             return TORCH

@@ -37,11 +37,12 @@ class PreparedSegment:
 
     before:       the white space before the segment
     source:       the segment as it is written in the text, including a tag before it
-    start:        index of the first character of `read_source` in `PreparedText.text`
+    start:        index in `PreparedText.text` of the first character of `read_source`, which is
+                  `source` without the characters that `unread` counts
     written_tag:  the tag at the start of `source`, with the white space after it; or ""
     tag:          the tag that the model reads, with the white space after it; or ""
-    hidden_words: number of words in `tag`, if the model reads `tag` as source words although
-                  `source` does not contain it; otherwise 0
+    hidden_words: number of words in `tag` if the model reads them as source words but the text does
+                  not contain them; otherwise 0
     unread:       number of characters in `written_tag`, if the model reads the tag as a target
                   token and not as a part of the source; otherwise 0
     protected:    `source` without the tag, divided at its protected spans
@@ -206,7 +207,7 @@ class Preparation:
         # Only the tokenizer of an imported model reads such names as special tokens.
         if not {PAD, START, END}.isdisjoint(ids):
             raise DataError(
-                f"the prefix {prefix!r} contains the name of a special token, such as </s>. Remove it"
+                f"the prefix {prefix!r} contains the name of a special token, such as </s>. Remove this name"
             )
         return ids
 

@@ -58,10 +58,11 @@ def _numbers(values: dict[str, Any], prefix: str) -> dict[str, float]:
 
 
 def _read_events(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
-    """Yield the event in each complete line of the log. Training may still write the last line.
+    """Yield the event in each complete line of the log. A last line without a line end is ignored.
 
-    If training is resumed while the log is read, it removes the events after its checkpoint from the
-    file and appends new events of the same steps. These new events are yielded, too.
+    If training is resumed while the log is read, training first removes the events after the
+    checkpoint from the file. Then it writes new events of the same steps. The new events are yielded
+    too.
     """
     if not path.is_file():
         raise NotFoundError(

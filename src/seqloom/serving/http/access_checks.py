@@ -68,9 +68,10 @@ def _is_ip_address(name: str) -> bool:
 
 
 def is_known_origin(headers: Headers, options: HttpOptions) -> bool:
-    """True if a request comes from a page of this server, from an accepted origin or from no page.
+    """True if the server may accept a request, judged by the web page that sent it.
 
-    Programs such as curl send requests that come from no page.
+    The page must belong to this server or to an accepted origin. Requests that no page sent, such as
+    those of curl, are accepted too.
 
     Most browsers state in `Sec-Fetch-Site` whether a page belongs to this server. Without this
     header, the host in `Origin` must equal `Host` or `X-Forwarded-Host`. A proxy that changes

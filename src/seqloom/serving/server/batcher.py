@@ -102,7 +102,7 @@ class Job:
         return self.future.cancelled()
 
     def set_result(self, result: Any) -> None:
-        """Pass the result to the request, before the batch of the job is finished.
+        """Return the result of this job to its request, before the rest of the batch is finished.
 
         The thread that processes the batch calls this method.
         """
