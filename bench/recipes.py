@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ from seqloom.config.schema.task import ForecastConfig
 
 RECIPES = Path(str(files("seqloom").joinpath("recipes")))
 README = Path(__file__).parents[1] / "README.md"
+SEEDS = Path(__file__).parents[1] / "docs" / "results" / "seeds"
+"""Results of `bench.seeds`."""
 MODELS = ("plain", "attention", "transformer")
 README_ROWS = {
     "Tatoeba German→English (BLEU)": [f"tatoeba-de-en-{model}" for model in MODELS],
@@ -255,15 +258,26 @@ def write_results(out: Path) -> None:
     print(f"Wrote {len(rows)} recipes, {out.parent / 'recipes.md'} and README.md")
 
 
+def format_cell(result: dict[str, Any]) -> str:
+    """The main score of a recipe: mean ± standard deviation if several seeds were measured."""
+    score = main_score(result)
+    paths = sorted(SEEDS.glob(f"{result['recipe']}.unchanged.seed*.json"))
+    values = [main_score(json.loads(path.read_text()))["value"] for path in paths]
+    if len(values) < 2:
+        return f"{score['value']:.1f}{unit(score)}"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}{unit(score)}"
+
+
 def write_readme(results: dict[str, dict[str, Any]]) -> None:
-    """Update the table of results in the README."""
+    """Update the table of results in the README.
+
+    A recipe with results in docs/results/seeds is shown as mean ± standard deviation over the seeds.
+    """
     text = README.read_text()
     for label, names in README_ROWS.items():
         cells = []
         for name in names:
-            result = results.get(name)
-            score = None if result is None else main_score(result)
-            cells.append("–" if score is None else f"{score['value']:.1f}{unit(score)}")
+            cells.append(format_cell(results[name]) if name in results else "–")
         row = f"| {label} | {' | '.join(cells)} |"
         text, count = re.subn(rf"^\| {re.escape(label)} \|.*$", row, text, flags=re.M)
         assert count == 1, f"README.md has no row for {label}"

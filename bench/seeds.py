@@ -65,10 +65,12 @@ def format_rows(results: dict[tuple[str, str], list[Result]]) -> list[str]:
                 spread = f" ± {statistics.stdev(values):.2g}" if len(values) > 1 else ""
                 is_compared = base and change != "unchanged"
                 difference = f"{mean - statistics.mean(base):+.2f}" if is_compared else ""
+                steps = sorted({run["steps"] for run in runs})
+                first, last = f"{steps[0]:,}", f"{steps[-1]:,}"
                 rows.append(
                     f"| `{recipe}` | {'' if change == 'unchanged' else change} | {score['name']} "
                     f"| {format_score(mean)}{spread}{unit(score)} | {difference} "
-                    f"| {runs[0]['parameters'] / 1e6:.1f} M | {runs[0]['steps']:,} | {len(runs)} |"
+                    f"| {runs[0]['parameters'] / 1e6:.1f} M | {first if first == last else f'{first} to {last}'} | {len(runs)} |"
                 )
     return rows
 
