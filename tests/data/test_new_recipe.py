@@ -110,6 +110,21 @@ def test_unclear_keys_and_columns_are_listed_in_the_error(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ('{"a": "x"}', "needs two keys with texts, a source and a target, but the only one is a"),
+        ('{"a": 1}', "needs two keys with texts, a source and a target, but there are none"),
+    ],
+)
+def test_a_file_with_fewer_than_two_keys_is_reported(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(f"{content}\n")
+    with pytest.raises(DataError, match=f"{message}.* or give two files"):
+        detect_corpus([tmp_path / "a.jsonl"], None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
         ("one sentence\nper line\n", "is not a file of pairs: its lines contain no tab"),
         ("", "is not a file of pairs"),
     ],

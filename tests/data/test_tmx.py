@@ -173,3 +173,22 @@ def test_unit_of_unlimited_size_is_an_error(
     path = write(tmp_path, unit(("de", "x" * 200_000), ("en", "y")))
     with pytest.raises(DataError, match="unit 1: is larger than 100,000 bytes; split it"):
         read(path)
+
+
+def test_the_parser_gets_large_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The XML parser scans an incomplete tag again with each block: 10 MB in blocks of 16 kB take
+    seconds."""
+    sizes = []
+
+    class RecordingFile(tmx._LimitedFile):
+        def read(self, size: int = -1) -> bytes:
+            block = super().read(size)
+            sizes.append(len(block))
+            return block
+
+    monkeypatch.setattr(tmx, "_LimitedFile", RecordingFile)
+    path = tmp_path / "memory.tmx"
+    path.write_bytes(b"<" + b"a" * tmx.MAX_UNIT_BYTES)
+    with pytest.raises(DataError, match="is larger than"):
+        read(path)
+    assert min(sizes[:-1]) == tmx.BLOCK_BYTES >= 100_000

@@ -9,13 +9,15 @@ import torch
 from fine_tuned_runs import COPY, FEW_STEPS, copy_recipe, train_parent
 
 import seqloom
-from seqloom.core.errors import ConfigError, NotFoundError, StorageError
+from seqloom.core.errors import ConfigError, NotFoundError, StorageError, TrainingError
+from seqloom.data.corpus.dataset import Dataset
 from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
 from seqloom.runs.folder.weights import read_tensors
 from seqloom.runs.recipe import load_recipe
-from seqloom.training import loop
+from seqloom.training import evaluation, loop
 from seqloom.training.fine_tuning import start
 from seqloom.training.loop import Summary
+from seqloom.training.session import Session
 from tiny_runs import (
     LETTERS,
     TRANSFORMER,
@@ -86,6 +88,21 @@ def test_the_general_set_does_not_change_training(
     assert checkpoint_digests(folders[0]) == checkpoint_digests(folders[1])
     losses = [evaluations(folder)[0]["general"]["loss"] for folder in folders]
     assert losses[0] != losses[1]
+
+
+def test_a_non_finite_loss_on_the_general_set_names_this_set(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset_loss = evaluation.dataset_loss
+
+    def broken_loss(session: Session, dataset: Dataset, *others: Any) -> tuple[float, int]:
+        total, count = dataset_loss(session, dataset, *others)
+        assert session.general is not None
+        return (float("nan") if dataset is session.general.dataset else total), count
+
+    monkeypatch.setattr(evaluation, "dataset_loss", broken_loss)
+    with pytest.raises(TrainingError, match="the loss on the general dev set is nan"):
+        seqloom.fine_tune(copy_recipe(), parent, tmp_path / "run", settings=FEW_STEPS)
 
 
 def test_missing_files_of_the_parents_dev_split_are_noted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from seqloom.core.errors import DataError
 from seqloom.metrics.sari import sari
 
 
@@ -28,3 +29,8 @@ def test_word_that_more_references_keep_counts_more() -> None:
     source, references = "a b", [["a", "a", "b"]]
     kept_by_two, kept_by_one = (sari([source], [output], references).value for output in ("a", "b"))
     assert kept_by_two > kept_by_one
+
+
+def test_error_if_there_are_not_as_many_sources_as_hypotheses() -> None:
+    with pytest.raises(DataError, match="there are 2 sources and 1 hypotheses; give one"):
+        sari(["a", "b"], ["a"], [["a"]])

@@ -63,8 +63,8 @@ def count_ok(results: list[tuple[int, float]]) -> int:
 
 def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
     """Requests arrive at 70 % of the peak rate, independently of earlier responses."""
-    seconds = count_trials(3, 300)
-    peak = count_ok(generate_load(server.port, REQUEST, CLIENTS, 2)) / 2
+    seconds, window = count_trials(3, 300), count_trials(2, 20)
+    peak = count_ok(generate_load(server.port, REQUEST, CLIENTS, window)) / window
     results = generate_load(server.port, REQUEST, CLIENTS, seconds, interval=1 / (0.7 * peak))
     statuses = Counter(status for status, _ in results)
     times = [latency for _, latency in results]

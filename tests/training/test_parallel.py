@@ -218,7 +218,7 @@ def test_a_number_of_ranks_that_does_not_divide_the_batches_of_a_step_is_an_erro
 ) -> None:
     world = World(0, 4, CPU)
     config = tiny_config("training.accumulate=6")
-    with pytest.raises(ConfigError, match=r"is 6, .* to 4 ranks.*training\.accumulate = 8"):
+    with pytest.raises(ConfigError, match=r"is 6, .* among 4 ranks.*training\.accumulate = 8"):
         session_of(config, tmp_path / "x", world)
     assert not (tmp_path / "x").exists()
 
@@ -340,6 +340,7 @@ def store_with(**values: str) -> HashStore:
 @pytest.fixture
 def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "SECONDS_TO_REPORT", 0.1)
+    monkeypatch.setattr(failures, "SECONDS_TO_PRINT", 0.0)
 
 
 def failure(rank: int, error: Exception, **reported: str) -> pytest.ExceptionInfo[Exception]:
@@ -371,6 +372,20 @@ def test_an_error_is_raised_by_one_rank() -> None:
     assert failure(2, ConfigError("x"), seqloom_error_0="y", seqloom_error_1="x").type is PeerError
     assert failure(0, ConfigError("x")).type is ConfigError
     assert failure(1, RuntimeError("a bug")).type is RuntimeError
+
+
+@pytest.mark.parametrize("error", [ConfigError("x"), TIMEOUT])
+def test_a_rank_without_a_message_ends_after_the_rank_that_prints(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torchrun ends all ranks as soon as one of them has ended."""
+    monkeypatch.setattr(failures, "SECONDS_TO_REPORT", 0.0)
+    monkeypatch.setattr(failures, "SECONDS_TO_PRINT", 0.5)
+    start = time.monotonic()
+    assert failure(0, ConfigError("x")).type is ConfigError
+    assert time.monotonic() - start < 0.5
+    assert failure(1, error, seqloom_error_0="x").type is PeerError
+    assert time.monotonic() - start >= 0.5
 
 
 def test_the_rank_that_repairs_damaged_data_reports_it(

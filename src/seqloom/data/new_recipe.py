@@ -159,8 +159,14 @@ def _choose_names(
             return pair
     if len(names) == 2:
         return names[0], names[1]
+    if len(names) < 2:
+        found = f"the only one is {names[0]}" if names else "there are none"
+        raise DataError(
+            f"{path}: needs two {what} with texts, a source and a target, but {found}. Add the "
+            f"missing {what}, or give two files, one with the sources and one with the targets."
+        )
     raise DataError(
-        f"{path}: its {what} are {', '.join(names) or 'missing'}. Say which of them are source and "
+        f"{path}: its {what} are {', '.join(names)}. Say which of them are source and "
         "target: --source NAME --target NAME."
     )
 

@@ -52,7 +52,7 @@ class ScoreRule:
 
         scores:      (B, C) the C best scores of finished hypotheses, best first
         active:      (B,)   log-probability of the best unfinished hypothesis
-        length:      number of tokens of this hypothesis
+        length:      number of tokens of the unfinished hypotheses
         max_lengths: (B,)   maximum number of tokens of a hypothesis
         """
         best_length = max_lengths if self.kind == "bound" else length

@@ -4,6 +4,7 @@ source."""
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from seqloom.core.errors import DataError
 from seqloom.metrics.score import References, Score, check_references
 
 ORDERS = range(1, 5)
@@ -51,6 +52,11 @@ def sari(sources: Sequence[str], hypotheses: Sequence[str], references: Referenc
     )
 
     check_references(hypotheses, references)
+    if len(sources) != len(hypotheses):
+        raise DataError(
+            f"the outputs cannot be scored: there are {len(sources):,} sources and "
+            f"{len(hypotheses):,} hypotheses; give one hypothesis for each source"
+        )
     tokenize = Tokenizer13a()  # type: ignore[no-untyped-call]
     counts: Counts = {
         (order, name): _OperationCounts() for order in ORDERS for name in ("add", "keep", "delete")

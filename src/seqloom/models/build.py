@@ -85,9 +85,9 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
 
 
 def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]:
-    """Return one error message per part (encoder, decoder) whose one-hot positions are too wide.
+    """Check that one-hot positions which are added to one-hot tokens are not wider than the tokens.
 
-    One-hot positions that are added to one-hot tokens must not be wider than the tokens. The config
+    Returns an error message for the encoder or the decoder, or for both, if they fail. The config
     alone is not enough for this check, because the width of one-hot tokens is the vocabulary size.
     """
     sides = (

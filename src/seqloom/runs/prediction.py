@@ -28,9 +28,10 @@ class Prediction:
                        source.
     log_probabilities: log-probability of each piece
     attention:         (pieces, source pieces) cross-attention, averaged over layers and heads. For
-                       an image, the columns are its grid cells in reading order. A row sums to 1,
-                       except with the attention selection "exact" if no key matches. None if the
-                       model has no attention or attention was not requested.
+                       an image, the columns are its grid cells in reading order. A row sums to 1.
+                       Exception: with the attention selection "exact", a row is 0 if no key equals
+                       the query. None if the model has no attention or attention was not
+                       requested.
     finished:          False if the output reached the length limit before END
     alignment:         pairs (index of source word, index of target word), computed from
                        `alignment_weights`

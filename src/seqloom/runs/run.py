@@ -492,7 +492,7 @@ class Run:
 
 
 def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
-    """Return whether an option that only translation supports is on.
+    """Return True if an option is on. Only translation supports such options.
 
     If the task is translation, return `option`, or `default` if `option` is None. For other tasks,
     return False.

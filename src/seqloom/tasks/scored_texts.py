@@ -50,7 +50,7 @@ def normalise_texts(
 ) -> ScoredTexts:
     """Convert outputs and references to one Unicode form. If `sources`, also convert the sources.
 
-    tags: holds the Unicode form and the tags (such as <2de>) of the target tokenizer
+    tags: the tags of the target tokenizer, such as <2de>. This object also has its Unicode form
     """
     normalised_outputs = [tags.normalise(output) for output in outputs]
     normalised_examples = [

@@ -90,7 +90,7 @@ def _with_whole_model(session: Session) -> Session:
 
 def score_dev(session: Session, check_signals: Callable[[], None]) -> DevScores:
     """Score the model on the dev split."""
-    return _score(session, session.dev, session.dev_examples, check_signals)
+    return _score(session, "dev split", session.dev, session.dev_examples, check_signals)
 
 
 def _score_general(
@@ -103,21 +103,28 @@ def _score_general(
     if session.general is None:
         return {}
     dataset, examples = session.general.dataset, session.general.examples
-    return {"general": _score(session, dataset, examples, check_signals).values}
+    scores = _score(session, "general dev set", dataset, examples, check_signals)
+    return {"general": scores.values}
 
 
 def _score(
-    session: Session, dataset: Dataset, examples: list[Example], check_signals: Callable[[], None]
+    session: Session,
+    name: str,
+    dataset: Dataset,
+    examples: list[Example],
+    check_signals: Callable[[], None],
 ) -> DevScores:
     """Compute the loss on a whole dataset.
 
     If the task generates tokens from a source, also decode `examples` with greedy search and score
     the outputs.
+
+    name: name of the dataset, for the error message
     """
     device, world = session.world.device, session.world
     total, count = dataset_loss(session, dataset, check_signals)
     if not math.isfinite(total):
-        raise TrainingError(f"the loss on the dev split is {total}. {ADVICE}")
+        raise TrainingError(f"the loss on the {name} is {total}. {ADVICE}")
     values = {"loss": total / count}
     task = session.task
     if not isinstance(task, TokenTask):

@@ -318,9 +318,11 @@ def _load_general(
 ) -> GeneralDevSet | None:
     """Load the general dev set: a second dev set, which has no influence on training.
 
-    The recipe names its files in data.general. Missing files are an error. If data.general is not
-    set, a fine-tuning uses the dev split of its parent, the run that it starts from. If files of
-    the parent are missing, the main rank reports this, and the function returns None.
+    The recipe names its files in data.general. Missing files are an error.
+
+    If data.general is not set and a run is fine-tuned, the general dev set is the dev split of that
+    run, the parent. If files of the parent are missing, the main rank reports this, and the function
+    returns None.
     """
     data = config.data.general_data
     if data is None:

@@ -176,7 +176,9 @@ def decode_output(
     """Return the output to analyse: the given target or, if it is None, the output of a search."""
     is_language_model = isinstance(run.task.signature.source, NoSource)
     if isinstance(run.task.signature.source, Vectors):
-        raise ConfigError(f"{run.name}: reads vectors; explanations need a run that reads text")
+        raise ConfigError(
+            f"{run.name}: reads vectors, but this analysis needs text. Use a run that reads text."
+        )
     if not (is_language_model or text.strip()):
         raise DataError("the text is blank; give a text")
     if target is not None:

@@ -287,7 +287,7 @@ def score_gradients(attention: MultiHeadAttention) -> str:
 
 
 def query_gradient(score: AttentionScore, width: int) -> str:
-    """Formula of the gradient at the query q. The sum is over the keys."""
+    """Formula of the gradient of the loss with respect to the query q: a sum over the keys."""
     if is_extension(score):
         return "Σ ∂L/∂e · ∂e/∂q"
     match score:

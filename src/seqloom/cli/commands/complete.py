@@ -107,8 +107,8 @@ def _change_decoding(
 ) -> DecodingConfig:
     """Return the run's decoding configuration, changed by `settings`.
 
-    temperature: value of --temperature, used only for the error message: if it is 0, which is
-                 invalid, the message recommends --top-k 1
+    temperature: value of --temperature. It is used only for an error message: the temperature 0 is
+                 invalid, and the message recommends --top-k 1 instead
     """
     from seqloom.cli.recipe_settings import change_decoding
 

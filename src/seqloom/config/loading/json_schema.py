@@ -340,7 +340,7 @@ def _adapt(schema: Any) -> Any:
 
 
 def _without_null(value: Any) -> Any:
-    """Return a default value without the settings whose value is None, also in nested tables."""
+    """Remove settings that are None from the default value of a table and of its inner tables."""
     if isinstance(value, dict):
         return {key: _without_null(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):

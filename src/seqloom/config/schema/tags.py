@@ -41,7 +41,11 @@ def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
 
 
 def expand_imported(corpus: ImportedConfig) -> list[ImportedConfig]:
-    """Return one corpus per tag of an imported model. If there are no tags, return [corpus]."""
+    """Return one corpus for each target language of an imported model.
+
+    corpus: the corpus of the imported model. Its `tags` select the target languages. Without tags,
+            the result is [corpus]
+    """
     if not corpus.tags:
         return [corpus]
     corpora = []

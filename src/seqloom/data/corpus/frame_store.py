@@ -92,8 +92,8 @@ def pad_frames(sequences: Sequence[Frames]) -> Padded:
     """Pad sequences of frames with zeros on the right: values (B, S + 1, D), lengths (B,).
 
     S is the length of the longest sequence. After its last frame, each sequence has a vector of
-    zeros, in the place where a source text has END. The lengths include this vector. It gets no
-    label.
+    zeros, in the place where a source text has END. The lengths include this vector. The
+    vector of zeros has no label.
     """
     lengths = torch.tensor([len(frames) + 1 for frames in sequences])
     values = torch.zeros(len(sequences), int(lengths.max()), sequences[0].shape[1])

@@ -61,8 +61,9 @@ def build_text_corpus(
     """Write all shards of a corpus that are missing in `folder`. Then write the files that
     describe the whole corpus.
 
-    training_shards: the shards of the training split, which contain the examples held out for dev
-                     and test. Empty if the training split has not been prepared
+    training_shards: the shards of the training split. Each shard also has files with the examples
+                     that are held out for dev and test. Empty if the training split has not been
+                     prepared
     """
     _keep_shards_of_this_plan(folder)
     _remove_damaged_shards(folder, progress)

@@ -72,8 +72,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """Return the cross-entropy summed over n positions, and overwrite `logits` with the gradient.
 
-    logits:  (n, V) before the call: x / ln 2 for each logit x, so that e^x can be computed as a
-             power of 2. After the call: the gradient of the cross-entropy with respect to x
+    logits:  (n, V). Before the call, it contains x / ln 2 for each logit x, so that e^x can be
+             computed as a power of 2. After the call, it contains the gradient of the cross-entropy
+             with respect to x
     targets: (n, 1) target token ids
     """
     vocabulary = logits.shape[1]

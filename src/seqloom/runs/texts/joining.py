@@ -29,8 +29,8 @@ class WordMaps:
     In each list, item i is the new index of word i, or -1 if this word has no new index.
 
     aligned: new indices of the source words in `Prediction.alignment`
-    source:  new indices of the source words in `Prediction.source_word_of`. Here the first words
-             may be a language tag that the model reads, although the source does not contain it
+    source:  new indices of the source words in `Prediction.source_word_of`. If seqloom added a
+             language tag before the source, these words include the words of the tag
     target:  new indices of output words
     """
 

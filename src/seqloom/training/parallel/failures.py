@@ -17,6 +17,8 @@ from seqloom.training.distributed import World
 
 SECONDS_TO_REPORT = 3.0
 """Time that ranks have to report an error after a rank has noticed a failure."""
+SECONDS_TO_PRINT = 3.0
+"""Time that a rank has to print its error before the ranks without a message end."""
 
 
 @contextmanager
@@ -31,11 +33,22 @@ def report_failures(world: World) -> Iterator[None]:
     except SeqloomError as error:
         if world.store is None or world.size == 1:
             raise
-        raise _error_of_this_rank(world, world.store, error) from error
+        raise _after_the_message(_error_of_this_rank(world, world.store, error)) from error
     except RuntimeError as error:
         if world.store is None or world.size == 1 or not _is_communication_failure(error):
             raise
-        raise _error_of_other_ranks(world, world.store, error) from error
+        raise _after_the_message(_error_of_other_ranks(world, world.store, error)) from error
+
+
+def _after_the_message(error: SeqloomError) -> SeqloomError:
+    """Return an error. If it is a PeerError, first give another rank time to print its error.
+
+    torchrun ends all ranks as soon as one of them has ended. So a rank that prints nothing must not
+    end before the rank that prints.
+    """
+    if isinstance(error, PeerError):
+        time.sleep(SECONDS_TO_PRINT)
+    return error
 
 
 def _is_communication_failure(error: RuntimeError) -> bool:

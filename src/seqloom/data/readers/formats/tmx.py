@@ -16,6 +16,8 @@ from seqloom.data.readers.text_files import locate_all
 
 MAX_UNIT_BYTES = 10_000_000
 """Maximum size of a translation unit, and of the text before the first one. It limits the memory."""
+BLOCK_BYTES = 128_000
+"""Number of bytes that the XML parser gets at once."""
 FORMATTING_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 """Elements whose content is formatting of the original document, not text."""
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -96,7 +98,9 @@ class _LimitedFile:
         self.bytes_of_unit = 0
 
     def read(self, size: int = -1) -> bytes:
-        block = self._file.read(size)
+        # The parser asks for 16 kB at once. It scans an incomplete tag or text again from its start
+        # with each block, so that small blocks take seconds for a tag of some megabytes.
+        block = self._file.read(BLOCK_BYTES)
         self.bytes_of_unit += len(block)
         if self.bytes_of_unit > MAX_UNIT_BYTES:
             raise _UnitTooLargeError

@@ -144,7 +144,7 @@ def _inside(shape: SceneShape, across: np.ndarray, down: np.ndarray) -> np.ndarr
 
 
 def parse_scene(name: str) -> list[SceneShape]:
-    """Return the shapes that the name of an image lists.
+    """Return the shapes of a scene. The name of a generated image describes its shapes.
 
     Raise a DataError that lists all invalid shapes.
 
