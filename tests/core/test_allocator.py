@@ -35,14 +35,17 @@ print(page_faults() - before)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the settings are for allocators of Linux")
 def test_a_step_causes_hardly_any_page_faults() -> None:
-    """Each step allocates and frees about fifty megabytes, which is thousands of pages."""
+    """Each step allocates and frees about fifty megabytes: 60,000 pages in five steps.
+
+    Some matrix libraries request a few hundred pages per step from the operating system themselves.
+    """
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("MIMALLOC_")
     }
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, check=True, env=environment
     )
-    assert int(result.stdout) < 500
+    assert int(result.stdout) < 5_000
 
 
 def test_existing_settings_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

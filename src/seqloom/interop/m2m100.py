@@ -156,7 +156,7 @@ def _m2m100_table(folder: Path, settings: Mapping[str, Any]) -> Table:
     names = {id_: piece for piece, id_ in pieces.items()}
     if sorted(names) != list(range(len(pieces))):
         raise DataError(
-            f"{folder / 'vocab.json'}: the ids must be 0, 1, 2, … without gaps. Download it again."
+            f"{folder / 'vocab.json'}: the token ids must be 0, 1, 2, … without gaps. Download it again."
         )
     languages = tuple(f"__{language}__" for language in M2M100_LANGUAGES)
     names |= {len(pieces) + index: language for index, language in enumerate(languages)}

@@ -90,7 +90,9 @@ def read_table(path: Path, rows: int) -> list[str]:
     if sorted(map(str, ids)) != sorted(map(str, range(len(ids)))) or not all(
         isinstance(id_, int) for id_ in ids
     ):
-        raise DataError(f"{path}: the ids must be 0, 1, 2, … without gaps. Download it again.")
+        raise DataError(
+            f"{path}: the token ids must be 0, 1, 2, … without gaps. Download it again."
+        )
     if len(ids) != rows:
         raise DataError(
             f"{path}: has {len(ids):,} pieces, but the embedding matrix has {rows:,} rows. The "
