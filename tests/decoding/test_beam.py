@@ -51,7 +51,7 @@ def test_best_candidates_with_end_are_saved_and_best_others_continue() -> None:
         ],
         dtype=torch.float64,
     )
-    selection = select_candidates(Candidates.of(totals, log_probabilities, 2), 2)
+    selection = select_candidates(Candidates.of(totals, *log_probabilities.topk(2, dim=1)), 2)
     assert selection.ended.tolist() == [[True, False]]
     assert selection.best.parents.tolist() == [[0, 1]]
     assert selection.best.log_probabilities.tolist() == [pytest.approx([-0.1, -0.2])]

@@ -162,7 +162,8 @@ class Beam:
         exclusions.forbid(log_probabilities, active.generated, active.source_of_rows)
         forced = prefixes.at(length - 1, active.source_of_rows)
         self.rules.forbid(log_probabilities, active.generated, forced)
-        candidates = Candidates.of(active.totals, log_probabilities, self.tokens_per_hypothesis)
+        count = min(self.tokens_per_hypothesis, log_probabilities.shape[1])
+        candidates = Candidates.of(active.totals, *top_k(log_probabilities, count))
         selection = select_candidates(candidates, self.width)
         finished, is_over = self._compare_scores(active, selection, length)
 
@@ -215,20 +216,19 @@ class Candidates:
     per_hypothesis: int
 
     @classmethod
-    def of(cls, totals: Tensor, log_probabilities: Tensor, count: int) -> "Candidates":
-        """Build the candidates: extend each hypothesis by each of its `count` best tokens.
+    def of(cls, totals: Tensor, best: Tensor, tokens: Tensor) -> "Candidates":
+        """Build the candidates: extend each hypothesis by each of its C best tokens.
 
-        totals:            (B, K)     log-probability of each hypothesis
-        log_probabilities: (B · K, V) log-probability of each token as the next token
+        totals: (B, K)     log-probability of each hypothesis
+        best:   (B · K, C) log-probability of each of these tokens as the next token
+        tokens: (B · K, C)
         """
-        per_hypothesis = min(count, log_probabilities.shape[1])
-        best, tokens = top_k(log_probabilities, per_hypothesis)  # (B · K, C)
         sources, new_totals = len(totals), totals.reshape(-1, 1) + best
         return cls(
             totals=new_totals.view(sources, -1),
             log_probabilities=best.view(sources, -1),
             tokens=tokens.view(sources, -1),
-            per_hypothesis=per_hypothesis,
+            per_hypothesis=tokens.shape[1],
         )
 
     def select(self, indices: Tensor) -> "SelectedCandidates":

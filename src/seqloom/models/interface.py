@@ -223,6 +223,7 @@ class StaticDecoder(Protocol):
     """A decoder whose steps run the same operations on the same tensors at every position.
 
     `decoding/fast` captures such a step once, as a CUDA graph or as compiled code, and replays it.
+    It may change the logits of a step in place.
     """
 
     def start_static(self, memory: Memory, max_steps: int) -> State:

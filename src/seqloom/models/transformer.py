@@ -19,6 +19,7 @@ from seqloom.models.interface import (
 )
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
+from seqloom.nn.fast.layer_norm import LayerNorm
 from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
@@ -31,7 +32,7 @@ def build_final_norm(norm: Norm, width: int) -> nn.Module:
 
     Only pre-norm layers need a final normalisation, because they do not normalise their own output.
     """
-    return nn.LayerNorm(width) if norm == "pre" else nn.Identity()
+    return LayerNorm(width) if norm == "pre" else nn.Identity()
 
 
 class TransformerEncoder(EncoderModule):

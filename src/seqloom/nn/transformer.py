@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.fast.linear import Linear, PackedLinear
+from seqloom.nn.fast.dispatch import can_fuse_relu
+from seqloom.nn.fast.layer_norm import LayerNorm
+from seqloom.nn.fast.linear import Linear, PackedLinear, linear_relu
 from seqloom.nn.key_value_cache import Cache, KeysValues
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionIds
@@ -46,7 +48,7 @@ class Residual(nn.Module):
     def __init__(self, width: int, norm: Norm, dropout: float, skip: bool = True) -> None:
         super().__init__()
         self.skip = skip
-        self.norm = nn.LayerNorm(width)
+        self.norm = LayerNorm(width)
         self.pre_norm = norm == "pre"
         self.dropout = Dropout(dropout)
 
@@ -104,8 +106,11 @@ class FeedForward(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Apply the feed-forward network to each vector: (…, D) -> (…, D)"""
-        inner = self.widen(states.flatten(0, -2))
-        activated = activate(inner, self.activation)
+        rows = states.flatten(0, -2)
+        if self.activation == "relu" and can_fuse_relu(rows, self.widen.weight):
+            activated = linear_relu(rows, self.widen.weight, self.widen.bias)
+        else:
+            activated = activate(self.widen(rows), self.activation)
         return self.narrow(self.dropout(activated)).view(states.shape)
 
 

@@ -1,4 +1,4 @@
-"""The Triton kernels compute what scaled_dot_product_attention computes.
+"""The Triton kernels compute what scaled_dot_product_attention and layer_norm compute.
 
 Without a GPU they run in Triton's interpreter, if Triton is installed.
 """
@@ -12,8 +12,9 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 pytest.importorskip("triton", reason="Triton comes with the GPU builds of torch")
 
 from seqloom.nn.fast import dispatch
-from seqloom.nn.fast.dispatch import can_use_kernels
+from seqloom.nn.fast.dispatch import can_use_kernels, can_use_layer_norm
 from seqloom.nn.fast.kernels import cross_attention_step, self_attention_step
+from seqloom.nn.fast.layer_norm import LayerNorm
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
 from seqloom.nn.key_value_cache import KeysValues
 
@@ -93,3 +94,29 @@ def test_the_kernels_are_not_used_for_unsupported_types_and_widths() -> None:
         assert not can_use_kernels(queries, queries)
     queries, values = torch.zeros(2, HEADS, 1, 16), torch.zeros(2, HEADS, 1, 32)
     assert not can_use_kernels(queries, values)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(1, 16), (7, 512), (2, 5, 300), (3, 2049)])
+def test_layer_norm(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    norm = LayerNorm(shape[-1]).to(dtype)
+    torch.nn.init.normal_(norm.weight)
+    torch.nn.init.normal_(norm.bias)
+    inputs = (3 + 2 * torch.randn(shape)).to(dtype)
+    with torch.no_grad():
+        assert can_use_layer_norm(inputs, norm.weight)
+        result = norm(inputs)
+    assert result.dtype == dtype
+    torch.testing.assert_close(result, torch.nn.LayerNorm.forward(norm, inputs))
+
+
+def test_layer_norm_with_a_gradient_or_autocast_uses_torch() -> None:
+    inputs, weight = torch.zeros(2, 16), torch.nn.Parameter(torch.zeros(16))
+    assert not can_use_layer_norm(inputs, weight)
+    with torch.no_grad():
+        assert can_use_layer_norm(inputs, weight)
+        assert not can_use_layer_norm(torch.zeros(16, 2).T, weight)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert can_use_layer_norm(inputs, weight)
+            assert not can_use_layer_norm(inputs.bfloat16(), weight)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.decoding.beam import Beam, Candidates, select_candidates
+from seqloom.decoding.fast.kernels import can_use_kernels, log_sum_exp, top_k_of_rows
+from seqloom.decoding.fast.top_k import top_k
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN
@@ -76,19 +78,34 @@ class StaticSearch:
         self.done.zero_()
         self.generated.fill_(START)
 
-    def allowed_log_probabilities(self, logits: Tensor, has_prefixes: bool) -> Tensor:
-        """Convert logits (R, V) to log-probabilities (R, V). Forbidden tokens get -inf.
+    def best_tokens(self, logits: Tensor, has_prefixes: bool, count: int) -> tuple[Tensor, Tensor]:
+        """Find the most probable allowed tokens of each row: logits (R, V) -> (R, C), (R, C)
+
+        Return their log-probabilities, best first, and the tokens. C is `count`, or V if V is
+        smaller. The logits are changed in place.
 
         has_prefixes: True if outputs must start with given tokens (`self.prefixes`). At the
                       positions of these tokens, all other tokens are forbidden
         """
+        count = min(count, logits.shape[1])
+        # With score_prefix = False, forced tokens get a log-probability of 0, not a logit.
+        are_logits_enough = self.search.rules.score_prefix or not has_prefixes
+        if are_logits_enough and can_use_kernels(logits, count):
+            normaliser = log_sum_exp(logits)  # forbidden tokens have a share in the softmax
+            self._forbid(logits, has_prefixes)
+            best, tokens = top_k_of_rows(logits, count)
+            return best - normaliser.unsqueeze(1), tokens
         log_probabilities = log_softmax(logits)
+        self._forbid(log_probabilities, has_prefixes)
+        return top_k(log_probabilities, count)
+
+    def _forbid(self, values: Tensor, has_prefixes: bool) -> None:
+        """Set the logits or log-probabilities (R, V) of forbidden tokens to -inf, in place."""
         forced = None
         if has_prefixes:
             source_tokens = self.prefixes.index_select(0, self.position.view(1)).squeeze(0)  # (B,)
             forced = source_tokens.repeat_interleave(self.width)
-        self.search.rules.forbid(log_probabilities, self.generated, forced, self.position)
-        return log_probabilities
+        self.search.rules.forbid(values, self.generated, forced, self.position)
 
     def all_done(self) -> bool:
         """Return True if no source needs a further step. The host waits for the device."""
@@ -130,7 +147,7 @@ class StaticGreedy(StaticSearch):
         self.log_probabilities = torch.zeros(steps, size, dtype=dtype, device=device)
 
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
-        best, tokens = self.allowed_log_probabilities(logits, has_prefixes).max(dim=1)
+        best, tokens = (each.squeeze(1) for each in self.best_tokens(logits, has_prefixes, 1))
         line = self.position.view(1)
         self.tokens.index_copy_(0, line, tokens.unsqueeze(0))
         self.log_probabilities.index_copy_(0, line, best.unsqueeze(0))
@@ -213,21 +230,20 @@ class StaticBeam(StaticSearch):
         self.stops.zero_()
 
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
-        log_probabilities = self.allowed_log_probabilities(logits, has_prefixes)
-        per_hypothesis = self.search.tokens_per_hypothesis
-        candidates = Candidates.of(self.totals, log_probabilities, per_hypothesis)
+        best, tokens = self.best_tokens(logits, has_prefixes, self.search.tokens_per_hypothesis)
+        candidates = Candidates.of(self.totals, best, tokens)
         selection = select_candidates(candidates, self.width)
-        best, continuing = selection.best, selection.continuing
+        leading, continuing = selection.best, selection.continuing
         ended = (selection.ended & ~self.done.unsqueeze(1)).long()
         parents = self.first_rows + continuing.parents
         line = self.position.view(1)
-        indices = (continuing.tokens, parents, self.first_rows + best.parents, ended)
+        indices = (continuing.tokens, parents, self.first_rows + leading.parents, ended)
         self.indices.index_copy_(0, line, torch.stack(indices).view(1, 4, -1))
         values = (
             continuing.log_probabilities,
             continuing.totals,
-            best.log_probabilities,
-            best.totals,
+            leading.log_probabilities,
+            leading.totals,
         )
         self.values.index_copy_(0, line, torch.stack(values).view(1, 4, -1))
 
@@ -238,7 +254,7 @@ class StaticBeam(StaticSearch):
         if self.keeps_generated:
             self.generated.copy_(self.generated.index_select(0, parents))
             self.generated.index_copy_(1, self.position.view(1), self.last_tokens.unsqueeze(1))
-        self._update_done(ended, best.totals)
+        self._update_done(ended, leading.totals)
         return parents
 
     def _update_done(self, ended: Tensor, totals: Tensor) -> None:

@@ -8,6 +8,7 @@
     cross_entropy         Linear, then losses.cross_entropy_sum      CPU
     dropout               torch.nn.functional.dropout                CPU
     kernels               attention, one query position at a time    GPU, inference (Triton)
+    layer_norm            torch.nn.LayerNorm                         GPU, inference (Triton)
     static_cache          key_value_cache.KeyValueCache              CUDA graphs, torch.compile
 
 `multihead` has no plain version. It prepares weights, masks, keys and values once, so that single

@@ -8,6 +8,7 @@ autocast would choose another precision.
 import importlib.util
 import os
 import platform
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -19,6 +20,8 @@ IS_ARM = platform.machine() in ("aarch64", "arm64")
 PRODUCTS_USE_ONE_THREAD = os.environ.get(THREADS_VARIABLE) == "1"
 """True if the library for matrix products (OpenBLAS or MKL) was loaded with one thread, as in a worker
 of `seqloom serve` or with `--threads 1`. `torch.set_num_threads` does not limit OpenBLAS."""
+MAX_NORM_WIDTH = 8192
+"""Maximum width of vectors that the kernel of layer normalisation supports."""
 TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """True if Triton interprets its kernels on a CPU. This is slow and meant for tests."""
 
@@ -42,15 +45,60 @@ def can_use_kernels(queries: Tensor, values: Tensor) -> bool:
     values:  tensor whose last dimension is the width of a head's values
     """
     width = queries.shape[-1]
-    needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or values.requires_grad)
     return (
-        (queries.is_cuda or TRITON_INTERPRETED)
-        and not needs_gradient
+        has_triton(queries)
+        and not needs_gradient(queries, values)
         and values.stride(-1) == 1
-        and importlib.util.find_spec("triton") is not None
         and queries.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and queries.dtype == values.dtype
         and values.shape[-1] == width
         and 16 <= width <= 256
         and width & (width - 1) == 0  # a power of two
+    )
+
+
+def can_use_layer_norm(inputs: Tensor, weight: Tensor) -> bool:
+    """Return True if `kernels.layer_norm` can run and computes what torch computes.
+
+    The kernel computes no gradient. With autocast, torch returns float32 for inputs of any
+    precision, so the kernel then supports only float32.
+    """
+    return (
+        has_triton(inputs)
+        and not needs_gradient(inputs, weight)
+        and inputs.is_contiguous()
+        and inputs.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and not (inputs.dtype != torch.float32 and torch.is_autocast_enabled(inputs.device.type))
+        and inputs.shape[-1] <= MAX_NORM_WIDTH
+        and inputs.numel() > 0
+    )
+
+
+def has_triton(tensor: Tensor) -> bool:
+    """Return True if Triton kernels can read this tensor and torch.compile is not active."""
+    return (
+        (tensor.is_cuda or TRITON_INTERPRETED)
+        and not torch.compiler.is_compiling()
+        and find_triton()
+    )
+
+
+@cache
+def find_triton() -> bool:
+    """Return True if Triton is installed."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def needs_gradient(*tensors: Tensor) -> bool:
+    """Return True if a gradient of one of these tensors is needed."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
+def can_fuse_relu(inputs: Tensor, weight: Tensor) -> bool:
+    """Return True if a linear layer and ReLU can run as one GPU kernel (`linear.linear_relu`)."""
+    return (
+        inputs.is_cuda
+        and not torch.compiler.is_compiling()
+        and not torch.is_autocast_enabled("cuda")
+        and not needs_gradient(inputs, weight)
     )

@@ -1,11 +1,13 @@
-"""Attention of one query position on a GPU, with Triton kernels that read each key and value once.
+"""Attention of one query position, and layer normalisation, on a GPU with Triton kernels.
 
-torch's general kernels are made for hundreds of queries. With a single query they leave most of a
-GPU idle. Here one small kernel program handles one query of one head. It reads keys and values
-directly from the cache and keeps everything else in registers.
+torch's general attention kernels are made for hundreds of queries. With a single query they leave
+most of a GPU idle. Here one small kernel program handles one query of one head. It reads keys and
+values directly from the cache and keeps everything else in registers. torch's layer normalisation
+uses a block of threads per row, which is too much for the width of a Transformer.
 
-`can_use_kernels` in `fast/dispatch.py` decides when these kernels run. Among other things they need
-Triton, a GPU, and a head width that is a power of two.
+`can_use_kernels` and `can_use_layer_norm` in `fast/dispatch.py` decide when these kernels run.
+Among other things they need Triton and a GPU, and attention needs a head width that is a power of
+two.
 """
 
 import importlib
@@ -19,6 +21,8 @@ from seqloom.nn.key_value_cache import KeysValues
 
 BLOCK = 16
 """Number of keys that a kernel program reads at a time."""
+NORM_ELEMENTS = 2048
+"""Number of elements that a program of layer normalisation handles, if its rows are shorter."""
 
 
 def _kernels() -> Any:
@@ -66,5 +70,21 @@ def cross_attention_step(queries: Tensor, memory: KeysValues, mask: Tensor, scal
         WIDTH=width,
         BLOCK=BLOCK,
         num_warps=1,
+    )
+    return out
+
+
+def layer_norm(inputs: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    """Layer normalisation over the last dimension of a contiguous tensor: (…, D) -> (…, D)"""
+    width = inputs.shape[-1]
+    rows = inputs.numel() // width
+    out = torch.empty_like(inputs)
+    block = 1 << (width - 1).bit_length()  # the next power of two
+    rows_per_program = max(1, NORM_ELEMENTS // block)
+    _kernels().layer_norm_kernel[(-(-rows // rows_per_program),)](
+        *(inputs, weight, bias, out, rows, width, epsilon),
+        ROWS=rows_per_program,
+        BLOCK=block,
+        num_warps=4,
     )
     return out

@@ -137,6 +137,14 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return mapped if states.dim() == 2 else mapped.view(*states.shape[:-1], -1)
 
 
+def linear_relu(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Compute ReLU(W x + b) of each row in one GPU kernel: (R, in) -> (R, out)
+
+    `dispatch.can_fuse_relu` says when this is possible.
+    """
+    return torch._addmm_activation(bias, rows, weight.T)
+
+
 class _TransposedLinear(torch.autograd.Function):
     """Computes W x + b with transposed weights and a hand-written gradient.
 

@@ -1,6 +1,6 @@
-"""The Triton kernels behind `nn/fast/kernels.py`. Each program handles one query of one head.
+"""The Triton kernels behind `nn/fast/kernels.py`.
 
-The softmax is computed online (Milakov and Gimelshein 2018): a program reads the keys block by
+Each program of an attention kernel handles one query of one head. The softmax is computed online (Milakov and Gimelshein 2018): a program reads the keys block by
 block and, when it finds a greater score, rescales its sums by exp(old maximum - new maximum).
 """
 
@@ -113,3 +113,31 @@ def cross_attention_kernel(
         maximum = new_maximum
     out_pointer = out + row * (HEADS * WIDTH) + head * WIDTH + column
     tl.store(out_pointer, (context / total).to(out.dtype.element_ty))
+
+
+@triton.jit
+def layer_norm_kernel(
+    inputs,
+    weight,
+    bias,
+    out,
+    rows,
+    width,
+    epsilon,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Normalise ROWS rows at a time. Mean and variance are computed in float32."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)
+    inside = (row < rows)[:, None] & (column < width)[None, :]
+    offset = row[:, None] * width + column[None, :]
+    values = tl.load(inputs + offset, mask=inside, other=0.0).to(tl.float32)
+    mean = tl.sum(values, axis=1) / width
+    centred = tl.where(inside, values - mean[:, None], 0.0)
+    variance = tl.sum(centred * centred, axis=1) / width
+    normalised = centred * tl.rsqrt(variance + epsilon)[:, None]
+    scale = tl.load(weight + column, mask=column < width, other=0.0).to(tl.float32)
+    shift = tl.load(bias + column, mask=column < width, other=0.0).to(tl.float32)
+    result = normalised * scale[None, :] + shift[None, :]
+    tl.store(out + offset, result.to(out.dtype.element_ty), mask=inside)
