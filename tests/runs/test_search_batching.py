@@ -15,7 +15,9 @@ from torch import Tensor
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import DataError
+from seqloom.decoding.fast.captured import CapturedSearch, StartedSearch
 from seqloom.models.interface import Memory, State, Step
+from seqloom.runs import predictor as predictor_module
 from seqloom.runs.batching import (
     IMAGE_TOKENS,
     batches_by_length,
@@ -185,6 +187,51 @@ def test_early_predictions_equal_the_returned_ones(
         for prediction, other in zip(early[index], predictions, strict=True):
             assert (prediction.text, prediction.tokens) == (other.text, other.tokens)
             assert prediction.score == pytest.approx(other.score, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decoding", [GreedyConfig(), BeamConfig(width=3)])
+def test_on_a_gpu_outputs_are_read_while_the_next_batch_is_searched(
+    run: Run, decoding: DecodingConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CPU stands for the GPU: it runs the searches that a GPU would run."""
+    predictor = Predictor(run.model, run.task, torch.device("cpu"))
+    inputs = [run.task.prepare(text) for text in TEXTS]
+    expected = predictor.predict_inputs(inputs, decoding, TEXT_ONLY, range(len(TEXTS)))
+    events: list[str] = []
+    start, finish = CapturedSearch.start, StartedSearch.finish
+
+    def logged_start(*arguments: Any) -> StartedSearch:
+        events.append("start")
+        return start(*arguments)
+
+    def logged_finish(started: StartedSearch) -> None:
+        events.append("finish")
+        finish(started)
+
+    monkeypatch.setattr(CapturedSearch, "start", logged_start)
+    monkeypatch.setattr(StartedSearch, "finish", logged_finish)
+    monkeypatch.setattr(predictor_module, "ASYNCHRONOUS_DEVICES", {"cpu"})
+    monkeypatch.setattr(
+        predictor_module, "select_fastest", lambda search, *_, **__: CapturedSearch(search)
+    )
+    monkeypatch.setattr(predictor_module, "batch_token_budget", lambda device: 10)
+    predictions = predictor.predict_inputs(
+        inputs,
+        decoding,
+        TEXT_ONLY,
+        range(len(TEXTS)),
+        progress=lambda done, total: events.append(f"read {done}"),
+    )
+    texts = [[each.text for each in outputs] for outputs in predictions]
+    assert texts == [[each.text for each in outputs] for outputs in expected]
+    reads = [event for event in events if event.startswith("read")]
+    assert len(reads) >= 2
+    assert reads[-1] == f"read {len(TEXTS)}"
+    order = ["start", "finish"]
+    for event in reads[:-1]:
+        order += ["start", event, "finish"]
+    assert events == [*order, reads[-1]]
 
 
 @pytest.mark.slow

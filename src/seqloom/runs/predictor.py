@@ -18,6 +18,7 @@ from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import pad_ids
 from seqloom.data.corpus.frame_store import pad_frames
 from seqloom.decoding.build import build_normalisation, build_search
+from seqloom.decoding.fast.captured import CapturedSearch, can_run_static
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
@@ -57,6 +58,23 @@ ProgressCallback = Callable[[int, int], None]
 exception to stop the prediction."""
 OnPrediction = Callable[[int, list[Prediction]], None]
 """Called with the index of an input and its outputs, best first."""
+ASYNCHRONOUS_DEVICES = frozenset({"cuda"})
+"""Types of devices that compute while the host does other work."""
+Searched = Callable[[], list[list[Hypothesis]]]
+"""Returns the hypotheses of each input of a batch for which the search is finished."""
+
+
+@dataclass
+class Postponed:
+    """Work on the results of a batch that the host postpones until the device has other work."""
+
+    work: Callable[[], None] | None = None
+
+    def run(self) -> None:
+        """Do the work, if there is any. A second call does nothing."""
+        work, self.work = self.work, None
+        if work is not None:
+            work()
 
 
 class Engine(Protocol):
@@ -191,6 +209,10 @@ class Predictor:
                 early[index] = predictions_of(index, hypotheses)
                 on_prediction(index, early[index])
 
+        def convert(index: int, hypotheses: list[Hypothesis]) -> None:
+            if index not in early and not inputs[index].required_phrases:
+                early[index] = predictions_of(index, hypotheses)
+
         searched = self._search_inputs(
             inputs,
             decoding,
@@ -199,6 +221,7 @@ class Predictor:
             progress=progress,
             callback=callback,
             on_finished=None if on_prediction is None else report,
+            on_searched=convert,
         )
         if any(one.required_phrases for one in inputs):
             searched = self._force_phrases(inputs, searched, decoding, options, sample_indices)
@@ -217,6 +240,7 @@ class Predictor:
         progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
         on_finished: OnFinished | None = None,
+        on_searched: OnFinished | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each model input, best first.
 
@@ -225,8 +249,11 @@ class Predictor:
         callback:       receives the tokens while torch generates them, and can cancel an input
         on_finished:    receives the index and the hypotheses of an input, as soon as the search for
                         it is finished (see `SearchRequest`)
+        on_searched:    receives the index and the hypotheses of every input. On a GPU it is called
+                        for a batch while the device searches for the outputs of the next batch
         """
         results: list[list[Hypothesis]] = [[] for _ in inputs]
+        postponed = Postponed()
         newline = newline_id(self.task.target_tokenizer)
         torch_decoding = decoding if newline is None else without_end(decoding)
         reduction = AttentionReduction(options.heads, self.head_choice)
@@ -261,18 +288,36 @@ class Predictor:
             if self.engine is not None:
                 searched = self.engine.search(batch, request, decoding, options.probabilities)
             torch_rows = [row for row, hypotheses in enumerate(searched) if hypotheses is None]
+            parts: list[Searched] = []
             if torch_rows:
                 parts = run_in_halves(
-                    lambda part: self._search(part, torch_decoding, callback),
+                    lambda part: self._search(part, torch_decoding, callback, postponed.run),
                     SearchBatch(batch, indices, request).only(torch_rows),
                     SearchBatch.halves,
                 )
-                for row, hypotheses in zip(torch_rows, chain.from_iterable(parts), strict=True):
-                    searched[row] = hypotheses
-            for index, input_hypotheses in zip(indices, searched, strict=True):
-                results[index] = input_hypotheses or []
             done += len(indices)
-            progress(done, len(inputs))
+
+            def read(
+                indices: Sequence[int] = indices,
+                searched: list[list[Hypothesis] | None] = searched,
+                torch_rows: Sequence[int] = torch_rows,
+                parts: Sequence[Searched] = parts,
+                done: int = done,
+            ) -> None:
+                from_torch = chain.from_iterable(part() for part in parts)
+                for row, hypotheses in zip(torch_rows, from_torch, strict=True):
+                    searched[row] = hypotheses
+                for index, input_hypotheses in zip(indices, searched, strict=True):
+                    results[index] = input_hypotheses or []
+                    if on_searched is not None:
+                        on_searched(index, results[index])
+                progress(done, len(inputs))
+
+            postponed.run()
+            postponed.work = read
+            if self.device.type not in ASYNCHRONOUS_DEVICES:
+                postponed.run()
+        postponed.run()
         return results
 
     def _force_phrases(
@@ -316,18 +361,34 @@ class Predictor:
         return forcer.force(inputs, searched, limits)
 
     def _search(
-        self, batch: SearchBatch, decoding: SearchConfig, callback: StreamingCallback | None
-    ) -> list[list[Hypothesis]]:
-        """Search with torch. Uses the fastest implementation for the device and the request."""
+        self,
+        batch: SearchBatch,
+        decoding: SearchConfig,
+        callback: StreamingCallback | None,
+        meanwhile: Callable[[], None],
+    ) -> Searched:
+        """Search with torch. Uses the fastest implementation for the device and the request.
+
+        Returns a function that returns the hypotheses of each input.
+
+        meanwhile: may be called once, while the device searches
+        """
         search = build_search(decoding, self.task.target_tokenizer)
+        decoder, request = self.model.decoder, batch.request
         with torch.inference_mode():
             memory = self.encode(batch.inputs)
             if callback is not None:
-                limits = batch.request.max_lengths
-                decoder = StreamingDecoder(self.model.decoder, callback, batch.indices, limits)
-                return search(decoder, memory, batch.request)
+                streaming = StreamingDecoder(decoder, callback, batch.indices, request.max_lengths)
+                hypotheses = search(streaming, memory, request)
+                return lambda: hypotheses
             search = select_fastest(search, self.device, compiled=self.compiled)
-            return search(self.model.decoder, memory, batch.request)
+            if isinstance(search, CapturedSearch) and can_run_static(decoder, request):
+                started = search.start(decoder, memory, request)
+                meanwhile()
+                started.finish()
+                return started.hypotheses
+            hypotheses = search(decoder, memory, request)
+            return lambda: hypotheses
 
     def score(
         self,

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.decoding.beam import Beam
-from seqloom.decoding.fast.static_search import build_static_search
+from seqloom.decoding.fast.static_search import HostTables, build_static_search
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest, StepDecoder
@@ -31,6 +31,9 @@ from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
 
 CHECK_INTERVAL = 8
 """Number of steps on a GPU after which the host checks again whether all sources are done."""
+LARGE_BATCH = 64
+"""Number of sources from which the host checks for the first time after as many steps as the sources
+have tokens."""
 MAX_PROGRAMS = 8
 """Maximum number of cached programs per decoder. If there are more, the program that was not used
 for the longest time is dropped."""
@@ -133,15 +136,62 @@ class SearchProgram:
 
     def run(self, memory: Memory, request: SearchRequest) -> list[list[Hypothesis]]:
         """Search for the outputs of one batch, which must not be larger than `self.shape`."""
+        started = self.start(memory, request)
+        started.finish()
+        return started.hypotheses()
+
+    @torch.inference_mode()
+    def start(self, memory: Memory, request: SearchRequest) -> "StartedSearch":
+        """Start the search for one batch. On a GPU, the host does not wait for the device.
+
+        The search must be finished before the next search of this program is started.
+        """
         fill_memory(self.memory, memory)
         self.search.load_request(request)
         self.begin()
-        steps = max(request.max_lengths)
-        for step in range(1, steps + 1):
-            self.advance()
-            if step % self.check_interval == 0 and step < steps and self.search.all_done():
-                break
-        return self.search.hypotheses(request)
+        started = StartedSearch(self, request, max(request.max_lengths))
+        # In a large batch, at least one output is nearly always as long as the sources.
+        is_large = len(request.max_lengths) >= LARGE_BATCH and memory.mask.is_cuda
+        length = memory.mask.shape[1]
+        started.advance(max(self.check_interval, length if is_large else 0))
+        return started
+
+
+class StartedSearch:
+    """A search for one batch that has been started.
+
+    started = program.start(memory, request)
+    ...  # work that the host does while the device computes the first steps
+    started.finish()
+    ...  # the next search of this program may start here
+    hypotheses = started.hypotheses()
+    """
+
+    def __init__(self, program: SearchProgram, request: SearchRequest, max_steps: int) -> None:
+        self._program, self._request, self._max_steps = program, request, max_steps
+        self._steps = 0
+        self._tables: HostTables | None = None
+
+    def advance(self, steps: int) -> None:
+        """Extend every hypothesis by so many tokens, but not beyond the maximum length."""
+        steps = min(steps, self._max_steps - self._steps)
+        for _ in range(steps):
+            self._program.advance()
+        self._steps += steps
+
+    @torch.inference_mode()
+    def finish(self) -> None:
+        """Compute the remaining steps. The host waits for all of them but the last few."""
+        search = self._program.search
+        with torch.autocast(search.done.device.type, enabled=False):
+            while self._steps < self._max_steps and not search.all_done():
+                self.advance(self._program.check_interval)
+        self._tables = search.copy_tables(self._steps, len(self._request.max_lengths))
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return at most n_best hypotheses of each source, best first."""
+        assert self._tables is not None, "finish the search first"
+        return self._program.search.hypotheses(self._tables, self._request)
 
 
 def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
@@ -270,9 +320,20 @@ class CapturedSearch:
         """Run the search. The hypotheses equal those of the plain version, `self.search`."""
         if not can_run_static(decoder, request):
             return self.search(decoder, memory, request)
+        started = self.start(decoder, memory, request)
+        started.finish()
+        return started.hypotheses()
+
+    @torch.inference_mode()
+    def start(self, decoder: StepDecoder, memory: Memory, request: SearchRequest) -> StartedSearch:
+        """Start the search. While the device computes, the host can do other work.
+
+        `can_run_static(decoder, request)` must be True. Finish the search before you start the next
+        one: batches of the same shape use the same tensors.
+        """
         request.check(memory.mask.shape[0])
         with torch.autocast(memory.mask.device.type, enabled=False):
-            return self.program(decoder, memory, request).run(memory, request)
+            return self.program(decoder, memory, request).start(memory, request)
 
     def program(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest

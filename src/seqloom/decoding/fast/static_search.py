@@ -1,10 +1,11 @@
 """Greedy and beam search on tensors of fixed shape, for CUDA graphs and compiled code.
 
 A search stores its decisions in tables (T, R) on the device, for T steps and R hypotheses. `update`
-writes the entries of one step and never waits for the device. `hypotheses` reads the tables when
-the search is done.
+writes the entries of one step and never waits for the device. When the search is done,
+`copy_tables` starts to copy the tables to the host, and `hypotheses` reads the copies.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,12 +123,42 @@ class StaticSearch:
         """
         raise NotImplementedError
 
-    def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        """Return at most n_best hypotheses of each source, best first.
+    def copy_tables(self, steps: int, size: int) -> "HostTables":
+        """Start to copy the tables of the first `steps` steps and `size` sources to the host.
 
-        The host waits for the device.
+        The host does not wait for the device. The next search may overwrite the tables.
         """
         raise NotImplementedError
+
+    def hypotheses(self, tables: "HostTables", request: SearchRequest) -> list[list[Hypothesis]]:
+        """Return at most n_best hypotheses of each source, best first.
+
+        tables: the result of `copy_tables`
+        """
+        raise NotImplementedError
+
+
+class HostTables:
+    """Copies of the tables of a search on the host."""
+
+    def __init__(self, tables: Sequence[Tensor]) -> None:
+        """Start to copy these tensors. Do not wait for the device."""
+        is_cuda = tables[0].is_cuda
+        # The device writes only to pinned memory while the host does other work.
+        self._copies = [
+            torch.empty(table.shape, dtype=table.dtype, pin_memory=is_cuda) for table in tables
+        ]
+        for copied, table in zip(self._copies, tables, strict=True):
+            copied.copy_(table, non_blocking=True)
+        self._event = torch.cuda.Event() if is_cuda else None
+        if self._event is not None:
+            self._event.record(torch.cuda.current_stream(tables[0].device))
+
+    def arrays(self) -> list[Array]:
+        """Wait until the copies are complete, and return them."""
+        if self._event is not None:
+            self._event.synchronize()
+        return [copied.numpy() for copied in self._copies]
 
 
 class StaticGreedy(StaticSearch):
@@ -158,17 +189,23 @@ class StaticGreedy(StaticSearch):
         self.done |= (tokens == END) | (self.max_lengths <= self.position)
         return None
 
-    def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        size, max_lengths = len(request.max_lengths), np.array(request.max_lengths)
-        steps = int(self.position)
-        tokens = self.tokens[:steps, :size].cpu().numpy()
-        log_probabilities = self.log_probabilities[:steps, :size].double().cpu().numpy()
+    def copy_tables(self, steps: int, size: int) -> HostTables:
+        return HostTables([self.tokens[:steps, :size], self.log_probabilities[:steps, :size]])
+
+    def hypotheses(self, tables: HostTables, request: SearchRequest) -> list[list[Hypothesis]]:
+        tokens, log_probabilities = tables.arrays()  # (T, B)
+        steps, size = tokens.shape
+        max_lengths = np.array(request.max_lengths)
         is_end = tokens == END
         finished = is_end.any(axis=0)
         lengths = np.minimum(np.where(finished, is_end.argmax(axis=0) + 1, steps), max_lengths)
         finished &= tokens[lengths - 1, np.arange(size)] == END
         hypotheses = make_hypotheses(
-            tokens.T, log_probabilities.T, lengths, finished, self.search.normalisation
+            tokens.T,
+            log_probabilities.T.astype(float),
+            lengths,
+            finished,
+            self.search.normalisation,
         )
         return [[hypothesis] for hypothesis in hypotheses]
 
@@ -276,11 +313,12 @@ class StaticBeam(StaticSearch):
         self.stops.copy_(torch.where(over & ~self.done, self.position, self.stops))
         self.done |= over
 
-    def hypotheses(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        size, steps = len(request.max_lengths), int(self.position)
-        indices = self.indices[:steps].cpu().numpy()
-        values = self.values[:steps].double().cpu().numpy()
-        stops = self.stops[:size].cpu().numpy()
+    def copy_tables(self, steps: int, size: int) -> HostTables:
+        return HostTables([self.indices[:steps], self.values[:steps], self.stops[:size]])
+
+    def hypotheses(self, tables: HostTables, request: SearchRequest) -> list[list[Hypothesis]]:
+        indices, values, stops = tables.arrays()
+        size, values = len(stops), values.astype(float)
         leaves = self._best_leaves(indices, values, stops, request)
         return trace_back(indices, values, leaves, size, self.search.normalisation)
 
