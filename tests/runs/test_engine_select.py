@@ -2,10 +2,12 @@
 
 import importlib
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 from engine_runs import NO_ATTENTION, TEXTS, TRANSFORMER, TWELVE_LETTERS, train_transformer
 
 from seqloom.config.schema.decoding import (
@@ -15,8 +17,10 @@ from seqloom.config.schema.decoding import (
     GreedyConfig,
     SampleConfig,
 )
+from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.runs.options import TEXT_ONLY, PredictionOptions
+from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import load
 from seqloom.training.loop import train
 from tiny_runs import tiny_config
@@ -46,6 +50,48 @@ def test_ctranslate2_is_the_default_for_a_transformer_on_a_cpu(folder: Path) -> 
     assert "Its log-probabilities differ by " in choice.note
     assert load(folder, engine="torch").choose_engine(TEXT_ONLY).note == "Engine: torch."
     assert load(folder, ["engine.kind=torch"]).choose_engine(TEXT_ONLY).engine is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("auto", "this run is on a CPU"),
+        ("torch", "this run is on a CPU"),
+        ("ctranslate2", "the engine 'ctranslate2' has no bf16"),
+        ("compiled", "the engine 'compiled' has no bf16"),
+    ],
+)
+def test_bf16_is_rejected_except_for_torch_on_a_gpu(
+    folder: Path, kind: EngineKind, reason: str
+) -> None:
+    run = load(folder, ["engine.precision=bf16"], engine=kind)
+    for texts in (["abc"], TEXTS):
+        with pytest.raises(ConfigError) as caught:
+            run.predict(texts, TEXT_ONLY)
+        assert str(caught.value) == (
+            f"engine.precision = bf16 is for torch on a GPU, and {reason}. Use "
+            "engine.precision=auto, or --engine torch on a machine with a GPU."
+        )
+
+
+@pytest.mark.parametrize("decoding", [*DECODINGS, SampleConfig()], ids=lambda each: each.kind)
+def test_searches_in_bf16_have_nearly_the_same_scores(
+    folder: Path, decoding: DecodingConfig
+) -> None:
+    """A CPU stands for the GPU, where the engine may be used."""
+    run = load(folder, ["engine.precision=bf16"], engine="torch")
+    on_gpu = replace(run.engines, on_cpu=False)
+    choice = on_gpu.choose(run.engine, decoding, TEXT_ONLY)
+    assert choice.note == "Engine: torch with bf16 weights."
+    plain = Predictor(run.model, run.task, torch.device("cpu"))
+    in_bf16 = choice.apply(plain)
+    assert in_bf16.precision == torch.bfloat16
+    [[expected]], [[best]] = (
+        each.predict(["abc"], GreedyConfig(max_length=1)) for each in (plain, in_bf16)
+    )
+    assert best.log_probabilities == pytest.approx(expected.log_probabilities, abs=0.1)
+    assert best.log_probabilities != expected.log_probabilities
+    assert len(in_bf16.predict(TEXTS, decoding)) == len(TEXTS)
 
 
 @pytest.mark.parametrize("decoding", DECODINGS, ids=lambda decoding: decoding.kind)

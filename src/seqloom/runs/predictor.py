@@ -104,6 +104,7 @@ class Predictor:
                  `engine` is None, torch decodes all inputs.
     head_choice: the attention heads that align words
     compiled:    True if torch decodes single inputs with a search that torch.compile has compiled
+    precision:   precision in which torch searches; None for that of the weights
     """
 
     model: Model
@@ -112,6 +113,7 @@ class Predictor:
     engine: Engine | None = None
     head_choice: HeadChoice = ALL_HEADS
     compiled: bool = False
+    precision: torch.dtype | None = None
 
     def predict(
         self,
@@ -375,13 +377,16 @@ class Predictor:
         """
         search = build_search(decoding, self.task.target_tokenizer)
         decoder, request = self.model.decoder, batch.request
-        with torch.inference_mode():
+        in_precision = torch.autocast(
+            self.device.type, self.precision, enabled=self.precision is not None
+        )
+        with torch.inference_mode(), in_precision:
             memory = self.encode(batch.inputs)
             if callback is not None:
                 streaming = StreamingDecoder(decoder, callback, batch.indices, request.max_lengths)
                 hypotheses = search(streaming, memory, request)
                 return lambda: hypotheses
-            search = select_fastest(search, self.device, compiled=self.compiled)
+            search = select_fastest(search, self.device, self.precision, compiled=self.compiled)
             if isinstance(search, CapturedSearch) and can_run_static(decoder, request):
                 started = search.start(decoder, memory, request)
                 meanwhile()

@@ -179,7 +179,8 @@ class EngineConfig(Section):
     """Engine. "auto" uses "ctranslate2" for Transformers on a CPU if it supports the model and the search,
     and "torch" otherwise. "compiled" runs the same search as "torch" in compiled code, for one text
     at a time on a CPU. Default: "auto"."""
-    precision: Literal["auto", "int8", "float32"] = "auto"
-    """Precision of ctranslate2. "auto" uses int8 on machines where it is faster (x86_64, aarch64), if
-    a check shows that int8 hardly changes the model's probabilities. Otherwise it uses float32.
-    Default: "auto"."""
+    precision: Literal["auto", "int8", "float32", "bf16"] = "auto"
+    """Precision of ctranslate2: int8 or float32. "auto" uses int8 on machines where it is faster
+    (x86_64, aarch64), if a check shows that int8 hardly changes the model's probabilities. Otherwise
+    it uses float32. torch uses float32, unless this setting is "bf16". bf16 is for torch on a GPU: it
+    is faster, and scores differ slightly. Default: "auto"."""

@@ -13,8 +13,8 @@ def log_sum_exp_kernel(logits, out, stride, columns, BLOCK: tl.constexpr):
     """
     row = tl.program_id(0).to(tl.int64)
     offsets = tl.arange(0, BLOCK)
-    maximum = -1e38
-    total = 0.0
+    maximum = tl.full([], -1e38, tl.float32)
+    total = tl.full([], 0.0, tl.float32)
     for start in range(0, columns, BLOCK):
         inside = start + offsets < columns
         pointer = logits + row * stride + start + offsets

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import torch
+
 from seqloom.config.schema.decoding import DecodingConfig, EngineConfig, MinimumBayesRiskConfig
+from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, SeqloomError
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import Search
@@ -27,6 +30,7 @@ float32 (docs/benchmarks.md). Other machines were not measured."""
 
 ENGINE_TITLES = {
     "torch": "torch",
+    "torch bf16": "torch with bf16 weights",
     "torch compiled": "compiled torch",
     "ctranslate2 int8": "CTranslate2 with int8 weights",
     "ctranslate2 float32": "CTranslate2 with float32 weights",
@@ -47,13 +51,14 @@ class EngineChoice:
     """The engine that serves a request.
 
     engine:   the CTranslate2 model. None for torch and for compiled torch.
-    name:     "torch", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
+    name:     "torch", "torch bf16", "torch compiled", "ctranslate2 int8" or "ctranslate2 float32"
     reason:   a remark on the choice. For torch: why it was chosen, or an empty text if the settings
               ask for torch. For compiled torch: the compilation time. For CTranslate2: how closely
               it agrees with torch.
     expected: True if the setting is "auto", but torch was chosen and the decoder is not a
               Transformer. CTranslate2 cannot run such a decoder, so the user need not see a reason.
     compiled: True for the compiled torch search
+    precision: precision of torch; None for float32
     """
 
     engine: CTranslate2Engine | None
@@ -61,10 +66,13 @@ class EngineChoice:
     reason: str = ""
     expected: bool = False
     compiled: bool = False
+    precision: torch.dtype | None = None
 
     def apply(self, predictor: Predictor) -> Predictor:
         """Return a copy of the predictor that uses this engine."""
-        return replace(predictor, engine=self.engine, compiled=self.compiled)
+        return replace(
+            predictor, engine=self.engine, compiled=self.compiled, precision=self.precision
+        )
 
     @property
     def note(self) -> str:
@@ -78,6 +86,7 @@ class EngineChoice:
 
 
 TORCH = EngineChoice(None, "torch")
+TORCH_BF16 = EngineChoice(None, "torch bf16", precision=torch.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,9 @@ class Engines:
                      search on first use. If False, return plain torch instead of compiling, so that
                      no request waits. In this case, an unsupported request gets plain torch too.
         """
+        if settings.precision == "bf16":
+            self._check_bf16(settings.kind)
+            return TORCH_BF16
         if settings.kind == "torch":
             return TORCH
         if settings.kind == "compiled":
@@ -134,10 +146,23 @@ class Engines:
 
         Raises a ConfigError if the settings select an engine that cannot serve the request.
         """
-        if settings.kind == "compiled" and count != 1:
+        if settings.kind == "compiled" and settings.precision != "bf16" and count != 1:
             self.check_compiled(decoding, options)
             return TORCH
         return self.choose(settings, decoding, options)
+
+    def _check_bf16(self, kind: EngineKind) -> None:
+        """Raise a ConfigError if this engine cannot decode in bf16."""
+        if kind in ("ctranslate2", "compiled"):
+            reason = f"the engine '{kind}' has no bf16"
+        elif self.on_cpu:
+            reason = "this run is on a CPU"
+        else:
+            return
+        raise ConfigError(
+            f"engine.precision = bf16 is for torch on a GPU, and {reason}. Use "
+            "engine.precision=auto, or --engine torch on a machine with a GPU."
+        )
 
     def check_compiled(self, decoding: DecodingConfig, options: PredictionOptions) -> None:
         """Raise a ConfigError if compiled torch cannot serve the request."""
