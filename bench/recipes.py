@@ -59,11 +59,11 @@ MEASURED = "# Measured: "
 TABLE = """# Results of the bundled recipes
 
 Written by `python -m bench.recipes OUT --jobs N --data FOLDER` and `--write`; there is one JSON file per recipe in
-`recipes/`, with the training curve, versions and signatures. Test split, seed {seed}. Training times of recipes that ran in
-parallel are upper bounds.
+`recipes/`, with the training curve, versions and signatures. Test split, seed 1 unless another seed is given. Training times
+of recipes that ran in parallel are upper bounds.
 Tatoeba is the bundled sample; pairs with the same source are merged into one example with several references. Multi30k is
 test_2016_flickr, raw text, cased except for `multi30k-en-de`, which is lower-cased on both sides. BLEU is computed by
-sacreBLEU with beam 5. Case change, questions and scenes use exact match and greedy search. Language models are scored by perplexity per subword and
+sacreBLEU with beam 5, or as the recipe says. Case change, questions and scenes use exact match and greedy search. Language models are scored by perplexity per subword and
 END (Tatoeba) or per word and end of line (WikiText-2), and by nats per character including ends of lines (Shakespeare). The
 tasks of `tasks.md` use the usual scores of their fields. For `tatoeba-languages`, the score is that of all six directions
 together; two of them have no training data.
@@ -216,6 +216,11 @@ def training_time(result: dict[str, Any]) -> str:
     return f"{result['seconds']:.0f} s{suffix} on one "
 
 
+def seed_note(result: dict[str, Any]) -> str:
+    """The seed, if it is not 1."""
+    return "" if result["seed"] == 1 else f" (seed {result['seed']})"
+
+
 def moses_note(result: dict[str, Any]) -> str:
     """BLEU of lower-cased, Moses-tokenised text, for recipes of Multi30k."""
     moses = result.get("moses")
@@ -249,11 +254,11 @@ def write_results(out: Path) -> None:
         chrf = next((each for each in result["report"]["scores"] if each["name"] == "chrF2"), None)
         rows.append(
             f"| `{result['recipe']}` | {result['parameters'] / 1e6:.1f} M | {result['steps']:,} "
-            f"| {score['name']} **{format_score(score['value'])}**{moses_note(result)} "
+            f"| {score['name']} **{format_score(score['value'])}**{seed_note(result)}{moses_note(result)} "
             f"| {'' if chrf is None else format(chrf['value'], '.1f')} "
             f"| {training_time(result)}{result['machine']} |"
         )
-    (out.parent / "recipes.md").write_text(TABLE.format(rows="\n".join(rows), **result))
+    (out.parent / "recipes.md").write_text(TABLE.format(rows="\n".join(rows)))
     write_readme(results)
     print(f"Wrote {len(rows)} recipes, {out.parent / 'recipes.md'} and README.md")
 

@@ -16,7 +16,7 @@ Written by `python -m bench.tasks OUT --data FOLDER` and `--write`; there is one
 training curve, versions and settings. Results are for the test split, in the order of the column `scores`. Error rates,
 perplexity, nats, MSE, MAE and the distances ADE and FDE are better when lower. Times are training times from raw text to the
 last step; they are upper bounds (≤) if other runs shared the machine. Most published results were measured on another split;
-the last column names their source.
+the last column names their source. Scores with ± are means and standard deviations over several seeds, from `seeds/`.
 
 | task | recipe | scores | ours | published | parameters | steps | seed | trained | published by |
 |---|---|---|---|---|---|---|---|---|---|
@@ -47,15 +47,32 @@ def read_results(out: Path, recipe: str, task: MeasuredTask) -> list[Result]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def format_row(recipe: str, task: MeasuredTask, results: Sequence[Result]) -> str:
-    """The row of a task: the mean of each score and the sum of the times over the runs."""
+def read_seeds(folder: Path, recipe: str) -> list[Result]:
+    """The results of `bench.seeds` for an unchanged recipe, one per seed."""
+    results = [json.loads(path.read_text()) for path in folder.glob(f"{recipe}.unchanged.seed*.json")]
+    return sorted(results, key=lambda result: result["seed"])
+
+
+def format_row(recipe: str, task: MeasuredTask, results: Sequence[Result], out: Path) -> str:
+    """The row of a task: the mean of each score and the sum of the times over the runs.
+
+    If the recipe was trained with several seeds, the scores are means and standard deviations over
+    the seeds.
+    """
     scores = [scores_of(result, task) for result in results]
     means = {key: statistics.mean(run[key] for run in scores) for key in scores[0]}
+    ours = {key: format_score(value) for key, value in means.items()}
+    seeds = str(results[0]["seed"])
+    repeated = read_seeds(out.parent / "seeds", recipe)
+    if len(repeated) > 1:
+        by_seed = [scores_of(result, task) for result in repeated]
+        ours = {key: format_mean([run[key] for run in by_seed]) for key in means}
+        seeds = f"{repeated[0]['seed']} to {repeated[-1]['seed']}"
     first = results[0]
     return (
         f"| {task.description} | `{recipe}` | {'; '.join(key.replace('-', ' ') for key in means)} "
-        f"| **{'; '.join(format_score(value) for value in means.values())}** | {task.published} "
-        f"| {first['parameters'] / 1e6:.1f} M | {first['steps']:,} | {first['seed']} "
+        f"| **{'; '.join(ours.values())}** | {task.published} "
+        f"| {first['parameters'] / 1e6:.1f} M | {first['steps']:,} | {seeds} "
         f"| {format_training(results)} | {task.source} |"
     )
 
@@ -74,6 +91,11 @@ def format_score(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
+def format_mean(values: Sequence[float]) -> str:
+    """The mean ± the standard deviation."""
+    return f"{format_score(statistics.mean(values))} ± {statistics.stdev(values):.1g}"
+
+
 def signature_lines(recipe: str, task: MeasuredTask, result: Result) -> list[str]:
     return [
         f"- `{recipe}` {score['name']}: {score['signature']}"
@@ -89,7 +111,7 @@ def page(out: Path) -> str | None:
         results = read_results(out, recipe, task)
         if not results:
             continue
-        rows.append(format_row(recipe, task, results))
+        rows.append(format_row(recipe, task, results, out))
         signatures += signature_lines(recipe, task, results[0])
         versions |= {f"torch {result['torch']} on Python {result['python']}" for result in results}
     if not rows:

@@ -12,6 +12,7 @@ from seqloom.config.loading.loader import load_bundled_recipe
 from seqloom.config.schema.training import TrainingConfig
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "recipes"
+SEEDS = RESULTS.parent / "seeds"
 every_recipe = pytest.mark.parametrize("name", sorted(bundled_recipes()))
 
 
@@ -23,7 +24,8 @@ def test_a_recipe_states_its_expected_and_measured_scores(name: str) -> None:
     assert measured is not None
     training = load_bundled_recipe(name).config.training
     assert is_complete(int(measured[1]), training)
-    assert int(measured[2]) == training.seed
+    seed = int(measured[2])
+    assert seed == training.seed or (SEEDS / f"{name}.unchanged.seed{seed}.json").exists()
 
 
 def is_complete(steps: int, training: TrainingConfig) -> bool:

@@ -5,7 +5,9 @@ writes the entries of one step and never waits for the device. When the search i
 `copy_tables` starts to copy the tables to the host, and `hypotheses` reads the copies.
 """
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,13 +66,13 @@ class StaticSearch:
         """
         max_lengths = np.ones(self.size, dtype=np.int64)
         max_lengths[: len(request.max_lengths)] = request.max_lengths
-        self.max_lengths.copy_(torch.from_numpy(max_lengths))
+        copy_to_device(max_lengths, self.max_lengths)
         if request.prefixes is None:
             return
         prefixes = np.full((self.steps, self.size), PAD, dtype=np.int64)
         for source, prefix in enumerate(request.prefixes):
             prefixes[: len(prefix), source] = prefix
-        self.prefixes.copy_(torch.from_numpy(prefixes))
+        copy_to_device(prefixes, self.prefixes)
 
     def reset(self) -> None:
         """Return to the state before the first step."""
@@ -159,6 +161,14 @@ class HostTables:
         if self._event is not None:
             self._event.synchronize()
         return [copied.numpy() for copied in self._copies]
+
+
+def copy_to_device(values: Array, destination: Tensor) -> None:
+    """Copy an array into a tensor. The host does not wait for a GPU."""
+    copied = torch.from_numpy(values)
+    # A copy from other than pinned memory waits until the GPU has finished all earlier work.
+    source = copied.pin_memory() if destination.is_cuda else copied
+    destination.copy_(source, non_blocking=True)
 
 
 class StaticGreedy(StaticSearch):
@@ -453,10 +463,26 @@ def make_hypotheses(
         normalisation.score(totals, lengths, finished).tolist(),
         strict=True,
     )
-    return [
-        Hypothesis(line_tokens[: length - ended], ended, line_values[:length], score, None)
-        for line_tokens, line_values, length, ended, score in lines
-    ]
+    with without_garbage_collection():
+        return [
+            Hypothesis(line_tokens[: length - ended], ended, line_values[:length], score, None)
+            for line_tokens, line_values, length, ended, score in lines
+        ]
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Pause the search for reference cycles, which is slow if many new objects exist.
+
+    Hypotheses have no reference cycles.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def build_static_search(
