@@ -232,3 +232,53 @@ def test_bf16_is_chosen_on_a_cpu_only_if_it_is_measured_to_be_faster(
 
 def test_a_matrix_product_is_timed() -> None:
     assert 0 < select.product_seconds(torch.float32, 32) < 5
+
+
+LONG = ("training.steps=1000000", "training.batch_tokens=25600")
+PACKED, BUCKETED = PackedLayout(400, 40), BucketLayout(400)
+
+
+@pytest.mark.parametrize(
+    ("changes", "layout", "ranks", "expected"),
+    [
+        ((*TRANSFORMER, *LONG), PACKED, 1, True),
+        (TRANSFORMER, PACKED, 1, False),  # too short
+        ((*TRANSFORMER, *LONG), BUCKETED, 1, False),
+        ((*TRANSFORMER, *LONG), PACKED, 2, False),
+        ((*TRANSFORMER, "training.compile=true"), BUCKETED, 2, True),
+        ((*TRANSFORMER, *LONG, "training.compile=false"), PACKED, 1, False),
+    ],
+)
+def test_layers_are_compiled_if_it_saves_time(
+    changes: tuple[str, ...],
+    layout: BatchLayout,
+    ranks: int,
+    expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(select, "can_compile", lambda: True)
+    assert select.compiles_layers(tiny_config(*changes), layout, ranks) == expected
+
+
+def test_r_drop_doubles_the_work_that_compiled_layers_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(select, "can_compile", lambda: True)
+    config = tiny_config(*TRANSFORMER, *LONG)
+    parts = (config.model.encoder, config.model.decoder)
+    numbers = sum(part.layers * part.width for part in parts)  # type: ignore[union-attr]
+    monkeypatch.setattr(select, "MIN_COMPILED_NUMBERS", 1.5 * 1_000_000 * 25_600 * numbers)
+    assert not select.compiles_layers(config, PACKED, 1)
+    with_r_drop = tiny_config(*TRANSFORMER, *LONG, "training.r_drop=1.0")
+    assert select.compiles_layers(with_r_drop, PACKED, 1)
+
+
+@pytest.mark.parametrize("has_triton", [True, False])
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "my-cc", None])
+def test_layers_are_compiled_only_with_triton_and_a_c_compiler(
+    has_triton: bool, compiler: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "my-cc")
+    monkeypatch.setattr(select, "find_triton", lambda: has_triton)
+    monkeypatch.setattr(select.shutil, "which", lambda name: name if name == compiler else None)
+    assert select.can_compile() == (has_triton and compiler is not None)
+    config = tiny_config(*TRANSFORMER, *LONG)
+    assert select.compiles_layers(config, PACKED, 1) == select.can_compile()

@@ -21,7 +21,7 @@ from seqloom.training.distributed import join_world
 from seqloom.training.evaluation import evaluate
 from seqloom.training.event_log import Event, EventCallback
 from seqloom.training.fast.cuda_graphs import CapturedSteps, compile_for_capture
-from seqloom.training.fast.select import uses_cuda_graphs
+from seqloom.training.fast.select import compiles_layers, uses_cuda_graphs
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import set_learning_rate
 from seqloom.training.out_of_memory import split_on_out_of_memory
@@ -181,7 +181,7 @@ def capture_steps(session: Session) -> CapturedSteps | None:
     settings = session.config.training
     if not uses_cuda_graphs(session.config, session.world.device):
         return None
-    if settings.compile:
+    if compiles_layers(session.config, session.stream.layout, session.world.size):
         compile_for_capture(session.model)
     # Captured steps use teacher forcing and no minimum risk training, so the loss does not depend
     # on the step number.

@@ -177,9 +177,10 @@ class TrainingConfig(Section):
     """How a step is executed. "plain" runs operation by operation. "captured" captures the whole
     step as a CUDA graph, once per batch shape, and replays it. "auto" captures on a GPU. Default:
     "auto"."""
-    compile: bool = False
-    """Compile the layers before steps are captured. Takes some tens of seconds once and makes steps
-    faster; worth it for long runs on a GPU. Default: false."""
+    compile: Literal["auto"] | bool = "auto"
+    """Compile the layers before steps are captured. Takes some tens of seconds once, and makes steps of
+    a Transformer about a quarter faster. "auto" compiles a Transformer on a single GPU if the run is
+    so long that this saves time, and if Triton and a C compiler are installed. Default: "auto"."""
     accumulate: int | None = Field(None, ge=1)
     """Number of batches whose gradients are added up for one step. On several ranks, this is the
     number of batches of all ranks together, and a multiple of the number of ranks. The run keeps

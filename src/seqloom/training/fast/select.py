@@ -1,5 +1,7 @@
 """Choice of the training loop, the batch layout and the precision for a model and a device."""
 
+import os
+import shutil
 import time
 from typing import Literal, assert_never
 
@@ -8,6 +10,7 @@ import torch
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.training import TeacherForcingConfig, TrainingConfig
+from seqloom.config.schema.transformer import TransformerLayersConfig
 from seqloom.core.signature import TargetSpec, Vectors
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
@@ -15,6 +18,7 @@ from seqloom.data.batching.packing import PackedLayout, row_length
 from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
+from seqloom.nn.fast.dispatch import find_triton
 
 Batching = Literal["padded", "packed", "bucketed", "windows"]
 Precision = Literal["fp32", "bf16"]
@@ -28,6 +32,15 @@ MAX_SLOWDOWN = 4
 """If the product of small matrices is more than this many times slower in bf16 than in fp32, the
 CPU has no bf16 instructions. The product of large matrices is then not timed, because it could
 take a quarter of a second."""
+
+
+MIN_COMPILED_NUMBERS = 3e11
+"""Minimum amount of work for which compiling the layers saves time: the number of tokens of all
+batches of a run, times the sum of the widths of all layers.
+
+On an H200, compiling Transformer-base takes 12 to 17 seconds more than capturing alone and saves 6 to
+8e-11 seconds per unit of this number (docs/benchmarks.md, "Training on a GPU"). On a slower GPU it
+saves more."""
 
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
@@ -73,6 +86,34 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     if settings.loop == "auto":
         return device.type == "cuda" and isinstance(settings.decoder_input, TeacherForcingConfig)
     return settings.loop == "captured"
+
+
+def compiles_layers(config: RunConfig, layout: BatchLayout, ranks: int) -> bool:
+    """Return True if the layers of the model are compiled before training steps are captured.
+
+    The setting `training.compile` decides. With "auto", they are compiled if compilation takes less
+    time than it saves, on a single rank and with packed batches. Only Transformers have packed
+    batches. Other layouts have several batch shapes, and the layers would be compiled for each.
+    """
+    settings = config.training
+    if settings.compile != "auto":
+        return settings.compile
+    if ranks > 1 or not isinstance(layout, PackedLayout) or not can_compile():
+        return False
+    layers = [
+        part
+        for part in (config.model.encoder, config.model.decoder)
+        if isinstance(part, TransformerLayersConfig)
+    ]
+    passes = 2 if settings.r_drop else 1
+    numbers = sum(part.layers * part.width for part in layers)
+    return passes * settings.steps * settings.batch_tokens * numbers >= MIN_COMPILED_NUMBERS
+
+
+def can_compile() -> bool:
+    """Return True if torch.compile can generate code for a GPU: with Triton and a C compiler."""
+    compilers = (os.environ.get("CC"), "cc", "gcc", "clang")
+    return find_triton() and any(name and shutil.which(name) for name in compilers)
 
 
 def choose_precision(
