@@ -13,17 +13,23 @@ import json
 import platform
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bench.decode_cpu import BASE, DecodingShape, marian_model, random_sources, seqloom_model
+from seqloom.config.loading.loader import load_recipe
+from seqloom.data.readers.splits import read_split
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.fast.captured import CapturedSearch
 from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest
+from seqloom.text.preprocessing import Preprocessing
+from seqloom.text.subwords import SubwordTokenizer
 
 DEVICE = torch.device("cuda")
 TOKENS = 24
@@ -103,6 +109,18 @@ def check(shape: DecodingShape) -> dict[str, Any]:
     return {"same_outputs": same, "of": 26, "largest_difference_of_scores": worst}
 
 
+@cache
+def train_tokenizer(size: int) -> SubwordTokenizer:
+    """A tokenizer with so many pieces, trained on the bundled pairs of Tatoeba."""
+    config = load_recipe("tatoeba-de-en-transformer").config
+    lines = (
+        text for pair in read_split(config.data, "train") for text in (pair.source, pair.target)
+    )
+    tokenizer = SubwordTokenizer.train(lines, Preprocessing(), size, "bpe")
+    assert tokenizer.size == size
+    return tokenizer
+
+
 def time_seqloom(shape: DecodingShape, batch: int, beam: int, model: Any) -> dict[str, float]:
     source = random_sources(shape, batch).to(DEVICE)
     search, request = (
@@ -119,7 +137,12 @@ def time_seqloom(shape: DecodingShape, batch: int, beam: int, model: Any) -> dic
     hypotheses = search(model.decoder, memory, request)
     first_call = time.perf_counter() - start
     assert all(len(best.tokens) == TOKENS for [best] in hypotheses)
-    complete = minimum_time(lambda: search(model.decoder, encode(), request))
+    tokenizer = train_tokenizer(shape.vocabulary)
+
+    def texts(hypotheses: list[list[Hypothesis]]) -> list[str]:
+        return [tokenizer.decode(best.tokens) for [best] in hypotheses]
+
+    complete = minimum_time(lambda: texts(search(model.decoder, encode(), request)))
 
     def decode_stream() -> None:
         """Decode several batches as `seqloom translate` does: the host reads the outputs of a batch
@@ -128,11 +151,11 @@ def time_seqloom(shape: DecodingShape, batch: int, beam: int, model: Any) -> dic
         for _ in range(STREAM):
             started = search.start(model.decoder, encode(), request)
             if previous is not None:
-                assert len(previous.hypotheses()) == batch
+                assert len(texts(previous.hypotheses())) == batch
             started.finish()
             previous = started
         assert previous is not None
-        assert len(previous.hypotheses()) == batch
+        assert len(texts(previous.hypotheses())) == batch
 
     stream = minimum_time(decode_stream) / STREAM
     program = search.program(model.decoder, memory, request)
@@ -173,8 +196,8 @@ def time_marian(shape: DecodingShape, batch: int, beam: int, model: Any) -> floa
 
 TEXT = """One {device}, torch {torch}, Python {python}. Transformer-base (6+6 layers of width 512, 8 heads, 10,000 pieces)
 with random weights in bf16 and outputs of 24 forced tokens. The column "seqloom" has the speed over {stream} batches, including
-the encoder, the search, the copy of the outputs to the host and the objects built from them; the host reads the outputs of
-a batch while the GPU decodes the next one. "One batch" is the same for a single batch. "In replay" is the search alone on
+the encoder, the search, the copy of the outputs to the host and {outputs}; the host reads the outputs of a batch while the
+GPU decodes the next one. "One batch" is the same for a single batch. "In replay" is the search alone on
 the GPU; "of bandwidth" is the minimum number of bytes that this search has to move, as a share of the copy bandwidth
 measured in the same run ({copies:.1f} TB/s). Marian is timed after two passes over the same shapes. Written by `python -m bench.decode_gpu docs/results/benchmarks/decoding-gpu.json`.
 
@@ -205,7 +228,15 @@ def table(results: dict[str, Any]) -> str:
             f"| {comparison[0]} | {comparison[1]} |"
         )
     copies = results["copy_bytes_per_second"] / 1e12
-    return TEXT.format(**(results | {"rows": "\n".join(rows), "copies": copies, "stream": STREAM}))
+    outputs = (
+        "their texts" if results.get("texts") else "the tokens and scores as objects, without texts"
+    )
+    return TEXT.format(
+        **(
+            results
+            | {"rows": "\n".join(rows), "copies": copies, "stream": STREAM, "outputs": outputs}
+        )
+    )
 
 
 def main() -> None:
@@ -223,6 +254,7 @@ def main() -> None:
         "torch": torch.__version__,
         "copy_bytes_per_second": bandwidth,
         "check": check(BASE),
+        "texts": True,
         "rows": [],
     }
     print(f"copies {bandwidth / 1e12:.2f} TB/s; {report['check']}", flush=True)
@@ -250,7 +282,7 @@ def main() -> None:
         )
         save()
         print(
-            f"batch {batch} beam {beam}: {rate:,.0f} tok/s with encoder and outputs, "
+            f"batch {batch} beam {beam}: {rate:,.0f} tok/s with encoder and texts, "
             f"{one_batch_rate:,.0f} for one batch, {replay_rate:,.0f} in replay ({share:.0%} of bandwidth), "
             f"first call {times['first']:.2f} s",
             flush=True,
