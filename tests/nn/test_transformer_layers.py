@@ -5,6 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqloom.nn import transformer
+from seqloom.nn.fast.dispatch import can_fuse_relu, needs_gradient
+from seqloom.nn.fast.linear import linear_relu
 from seqloom.nn.fast.multihead import joined_projections
 from seqloom.nn.key_value_cache import KeyValueCache
 from seqloom.nn.multihead import MultiHeadAttention
@@ -100,3 +103,35 @@ def test_steps_of_a_decoder_layer_equal_all_positions_at_once(norm: Norm, has_so
         torch.testing.assert_close(output, expected[:, t])
         assert (weights is None) == (not has_source)
         assert weights is None or weights.shape == (2, 2, 3)
+
+
+def test_a_feed_forward_network_with_fused_relu_computes_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU, one kernel computes the first linear layer and ReLU."""
+    feedforward, states = FeedForward(WIDTH, 20, "relu", 0.0), torch.randn(2, 3, WIDTH).double()
+    randomise(feedforward)
+    expected = feedforward(states)
+    calls: list[Tensor] = []
+
+    def fused(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        calls.append(rows)
+        return linear_relu(rows, weight, bias)
+
+    monkeypatch.setattr(transformer, "can_fuse_relu", lambda rows, weight: True)
+    monkeypatch.setattr(transformer, "linear_relu", fused)
+    torch.testing.assert_close(feedforward(states), expected)
+    assert len(calls) == 1
+    for activation in ("gelu", "silu"):
+        other = FeedForward(WIDTH, 20, activation, 0.0)  # type: ignore[arg-type]
+        other(states.float())
+    assert len(calls) == 1
+
+
+def test_relu_is_fused_only_without_a_gradient_and_on_a_gpu() -> None:
+    rows, weight = torch.zeros(2, 3), nn.Parameter(torch.zeros(4, 3))
+    with torch.no_grad():
+        assert not can_fuse_relu(rows, weight)
+    assert needs_gradient(rows, weight)
+    with torch.no_grad():
+        assert not needs_gradient(rows, weight)

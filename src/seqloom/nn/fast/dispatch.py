@@ -75,12 +75,14 @@ def can_use_layer_norm(inputs: Tensor, weight: Tensor) -> bool:
 
 
 def has_triton(tensor: Tensor) -> bool:
-    """Return True if Triton kernels can read this tensor and torch.compile is not active."""
-    return (
-        (tensor.is_cuda or TRITON_INTERPRETED)
-        and not torch.compiler.is_compiling()
-        and find_triton()
-    )
+    """Return True if Triton kernels can read this tensor and torch.compile is not active.
+
+    Triton runs kernels on the current GPU, so the tensor must be on that one.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    on_current_gpu = tensor.is_cuda and tensor.get_device() == torch.cuda.current_device()
+    return (on_current_gpu or TRITON_INTERPRETED) and find_triton()
 
 
 @cache
