@@ -123,7 +123,7 @@ def test_a_feed_forward_network_with_fused_relu_computes_the_same(
     torch.testing.assert_close(feedforward(states), expected)
     assert len(calls) == 1
     for activation in ("gelu", "silu"):
-        other = FeedForward(WIDTH, 20, activation, 0.0)  # type: ignore[arg-type]
+        other = FeedForward(WIDTH, 20, activation, 0.0)
         other(states.float())
     assert len(calls) == 1
 
