@@ -3,8 +3,10 @@
 import io
 import sys
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
+import typer.main
 
 from seqloom.cli.main import run
 
@@ -28,6 +30,10 @@ class TerminalStream(io.TextIOWrapper):
         return True
 
 
+build_command = cache(typer.main.get_command)
+"""Builds the commands of an application once. This takes longer than most commands."""
+
+
 def run_cli(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> CliResult:
     """Run `seqloom` with these arguments and this standard input.
 
@@ -38,6 +44,7 @@ def run_cli(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> C
     stream = TerminalStream if terminal else io.TextIOWrapper
     err = stream(buffers[1], encoding="ascii", newline="")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", build_command)
         patch.setattr(sys, "argv", ["seqloom", *(str(argument) for argument in arguments)])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         patch.setattr(sys, "stdout", out)

@@ -36,10 +36,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while pytest imports the tests: almost all new objects stay."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Exempt the collected tests from garbage collection: it would visit their many objects again."""
+    """Exempt the collected tests from garbage collection: it would visit their many objects again.
+
+    Afterwards, collect garbage less often than by default.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

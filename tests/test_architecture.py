@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -63,13 +63,15 @@ class Module:
         parts = self.name.split(".")
         return parts[1] if len(parts) > 1 else ""
 
-    @property
+    @cached_property
     def imports(self) -> list[Import]:
         """Every import in the file, also inside functions and `if TYPE_CHECKING`."""
         typed = {
             id(inner)
             for node in ast.walk(self.tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            if isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
             for statement in node.body
             for inner in ast.walk(statement)
         }
@@ -86,6 +88,15 @@ class Module:
                     Import(node.module or "", names, node.level, node.lineno, id(node) in typed)
                 )
         return found
+
+    @cached_property
+    def calls(self) -> list[tuple[ast.Call, str]]:
+        """Every call in the file, with the source of the called function."""
+        return [
+            (node, ast.unparse(node.func))
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Call)
+        ]
 
     def location(self, node: ast.AST | Import) -> str:
         line = node.line if isinstance(node, Import) else getattr(node, "lineno", 1)
@@ -128,6 +139,7 @@ def imported_modules(module: Module) -> set[str]:
     return found - {module.name}
 
 
+@cache
 def executed_modules(module: Module) -> set[str]:
     """The modules that importing this module executes directly: parent packages included."""
     found = set()
@@ -239,12 +251,6 @@ def test_light_packages_never_import_torch(start: str) -> None:
     assert not violations
 
 
-def calls(module: Module) -> Iterator[tuple[ast.Call, str]]:
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call):
-            yield node, ast.unparse(node.func)
-
-
 def test_only_the_command_line_prints_or_exits() -> None:
     forbidden = {
         "print",
@@ -260,7 +266,7 @@ def test_only_the_command_line_prints_or_exits() -> None:
         f"{module.location(call)} {name}"
         for module in all_modules()
         if module.package != "cli"
-        for call, name in calls(module)
+        for call, name in module.calls
         if name in forbidden or name.startswith(("sys.stdout.", "sys.stderr.", "typer."))
     ]
     assert not violations
@@ -270,7 +276,7 @@ def test_no_file_is_executed_as_code() -> None:
     violations = [
         f"{module.location(call)} {name}"
         for module in all_modules()
-        for call, name in calls(module)
+        for call, name in module.calls
         if name in {"eval", "exec", "compile", "torch.load", "torch.save"}
     ]
     violations += [

@@ -179,7 +179,7 @@ def test_attention_is_zero_at_padding_and_sums_to_one(specimen: Specimen) -> Non
         torch.testing.assert_close(sums, torch.ones_like(sums))
 
 
-@every_decoder
+@every_value
 def test_beam_of_width_one_is_greedy(specimen: Specimen) -> None:
     model = shared_model(specimen)
     memory = specimen.memory(model)
@@ -283,7 +283,7 @@ def test_steps_without_attention_weights_have_the_same_logits(specimen: Specimen
         torch.testing.assert_close(step.logits, expected[:, t])
 
 
-@every_decoder
+@every_value
 def test_a_beam_as_wide_as_the_search_tree_equals_exhaustive_search(specimen: Specimen) -> None:
     model = shared_model(specimen)
     memory = specimen.memory(model, (3, 1))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli_runner import run_cli
+from cli_runner import run_cli, set_options
 
 REVERSE = """
 [data]
@@ -68,9 +68,14 @@ def write_recipes(folder: Path) -> Path:
     return folder
 
 
-def train_recipe(recipes: Path, name: str) -> Path:
-    """Train a recipe in the folder that `write_recipes` filled, and return the run folder."""
-    run_folder = recipes / "runs" / name
-    result = run_cli("train", recipes / f"{name}.toml", "--run", run_folder)
+def train_recipe(recipes: Path, name: str, *settings: str, run_name: str | None = None) -> Path:
+    """Train a recipe in the folder that `write_recipes` filled, and return the run folder.
+
+    settings: changes to the recipe, as for --set
+    run_name: name of the run folder. Default: the name of the recipe
+    """
+    run_folder = recipes / "runs" / (run_name or name)
+    recipe = recipes / f"{name}.toml"
+    result = run_cli("train", recipe, "--run", run_folder, *set_options(*settings))
     assert result.exit_code == 0, result.stderr
     return run_folder

@@ -91,6 +91,7 @@ def test_captioning_recipe_trains_evaluates_and_captions_after_a_move(
         f"data.folder={tmp_path}",
         "text.tokenizer={kind='words'}",
         "training.evaluate_examples=2",
+        "decoding.max_length=6",  # the figure has an image for each token
         *CAPTIONING[name],
     )
     result = run_cli("doctor", name, "--json", *options)

@@ -1,8 +1,11 @@
 """Help and errors that need no torch do not import it; broken pipes; python -m seqloom."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,35 @@ try:
 finally:
     print("heavy:", *sorted({"torch", "numpy", "sacrebleu"} & set(sys.modules)))
 """
+
+RUN_FORKED = """
+import json, os, sys, traceback
+from seqloom.cli.main import run
+[folder, *commands] = sys.argv[1:]
+os.chdir(folder)
+for number, command in enumerate(commands):
+    pid = os.fork()
+    if pid == 0:
+        for descriptor, name in enumerate(("stdout", "stderr"), 1):
+            os.dup2(os.open(f"{number}.{name}", os.O_WRONLY | os.O_CREAT), descriptor)
+        os.chdir("work")
+        sys.argv = ["seqloom", *command.split()]
+        code = 1
+        try:
+            run()
+        except SystemExit as exit:
+            code = exit.code or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            with open(f"../{number}.json", "w") as file:
+                json.dump([code, sorted(sys.modules)], file)
+            os._exit(0)
+    os.waitpid(pid, 0)
+"""
+"""Runs each command in a forked process, which has imported only the command line."""
 
 
 def run_process(
@@ -33,48 +65,82 @@ def run_process(
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code"),
-    [
-        ("--help", 0),
-        ("--version", 0),
-        ("train --help", 0),
-        ("translate -h", 0),
-        ("config good.toml", 0),
-        ("runs .", 0),
-        ("runs missing", 66),
-        ("new missing.tsv", 66),
-        ("translate . --device gpu", 2),
-        ("train wrong.toml", 78),
-        ("doctor wrong.toml", 78),
-        ("config wrong.toml", 78),
-        ("train good.toml --set a=1", 78),
-        ("train missing.toml", 66),
-        ("train good.toml --run taken", 78),
-        ("translate missing", 66),
-        ("evaluate missing", 66),
-        ("score missing a b", 66),
-        ("complete good.toml", 66),
-        ("serve --help", 0),
-        ("serve missing", 66),
-        ("explain missing text", 66),
-        ("explain", 2),
-        ("gradients missing text", 66),
-        ("translate . --beam 0", 2),
-        ("nonsense", 2),
-        ("train", 2),
-    ],
-)
-def test_torch_is_not_imported(arguments: str, exit_code: int, tmp_path: Path) -> None:
-    (tmp_path / "wrong.toml").write_text("[trainin]\nsteps = 5\n", encoding="utf-8")
+COMMANDS = {
+    "--help": 0,
+    "--version": 0,
+    "config -h": 0,
+    "train --help": 0,
+    "translate -h": 0,
+    "config good.toml": 0,
+    "runs .": 0,
+    "runs missing": 66,
+    "new missing.tsv": 66,
+    "translate . --device gpu": 2,
+    "train wrong.toml": 78,
+    "doctor wrong.toml": 78,
+    "config wrong.toml": 78,
+    "train good.toml --set a=1": 78,
+    "train missing.toml": 66,
+    "train good.toml --run taken": 78,
+    "translate missing": 66,
+    "evaluate missing": 66,
+    "score missing a b": 66,
+    "complete good.toml": 66,
+    "serve --help": 0,
+    "serve missing": 66,
+    "explain missing text": 66,
+    "explain": 2,
+    "gradients missing text": 66,
+    "translate . --beam 0": 2,
+    "nonsense": 2,
+    "train": 2,
+}
+"""Commands that need no torch, and their exit codes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a command, and the names of the modules that are imported at its end."""
+
+    exit_code: int
+    modules: frozenset[str]
+    output: str
+    error: str
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outcome]:
+    """The outcome of each command in `COMMANDS`."""
+    folder = tmp_path_factory.mktemp("outcomes")
+    work = folder / "work"
+    (work / "taken").mkdir(parents=True)
+    (work / "taken" / "config.toml").touch()
+    (work / "wrong.toml").write_text("[trainin]\nsteps = 5\n", encoding="utf-8")
     recipe = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
-    (tmp_path / "good.toml").write_bytes(recipe.read_bytes())
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "config.toml").touch()
-    process = run_process(*arguments.split(), folder=tmp_path)
-    assert process.stdout.rstrip().endswith("heavy:"), process.stdout + process.stderr
-    assert process.returncode == exit_code
-    assert "Traceback" not in process.stderr
+    (work / "good.toml").write_bytes(recipe.read_bytes())
+    process = run_process(str(folder), *COMMANDS, folder=folder, program=RUN_FORKED)
+    assert process.returncode == 0, process.stderr
+
+    def read(number: int) -> Outcome:
+        code, modules = json.loads((folder / f"{number}.json").read_bytes())
+        output, error = (
+            (folder / f"{number}.{name}").read_text(encoding="utf-8")
+            for name in ("stdout", "stderr")
+        )
+        return Outcome(code, frozenset(modules), output, error)
+
+    return {command: read(number) for number, command in enumerate(COMMANDS)}
+
+
+@pytest.mark.parametrize(("arguments", "exit_code"), COMMANDS.items())
+def test_torch_is_not_imported(
+    arguments: str, exit_code: int, outcomes: Mapping[str, Outcome]
+) -> None:
+    outcome = outcomes[arguments]
+    assert not {"torch", "numpy", "sacrebleu"} & outcome.modules
+    assert outcome.exit_code == exit_code, outcome.output + outcome.error
+    assert "Traceback" not in outcome.error
+    assert outcome.output or outcome.error
 
 
 @pytest.mark.parametrize(
@@ -115,10 +181,10 @@ def test_failed_write_to_stdout_gives_an_exit_code(
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "train --help", "config -h"])
-def test_help_and_version_do_not_import_the_recipe_schema(arguments: str, tmp_path: Path) -> None:
-    program = PROGRAM.replace("{", "{'seqloom.config.schema.recipe', ")
-    process = run_process(*arguments.split(), folder=tmp_path, program=program)
-    assert process.stdout.rstrip().endswith("heavy:"), process.stdout + process.stderr
+def test_help_and_version_do_not_import_the_recipe_schema(
+    arguments: str, outcomes: Mapping[str, Outcome]
+) -> None:
+    assert "seqloom.config.schema.recipe" not in outcomes[arguments].modules
 
 
 @pytest.mark.parametrize(("arguments", "exit_code"), [("--version", 0), ("translate missing", 66)])

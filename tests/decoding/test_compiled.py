@@ -1,6 +1,7 @@
 """Compiled searches: equal to the plain search for every length, with one compilation."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 
 import pytest
 import torch
@@ -21,17 +22,19 @@ from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 
 VOCABULARY = 40
-TRANSFORMER: dict[str, object] = {
+TRANSFORMER: dict[str, dict[str, object]] = {
     "encoder": {"kind": "transformer", "width": 16, "layers": 1, "feedforward": 24},
     "decoder": {
         "kind": "transformer",
         "width": 16,
-        "layers": 2,
+        "layers": 1,
         "feedforward": 24,
         "attention": {"heads": 2},
         "positions": {"kind": "learned", "max_length": 24},
     },
 }
+TWO_LAYERS = copy.deepcopy(TRANSFORMER)
+TWO_LAYERS["decoder"]["layers"] = 2
 RECURRENT_WITH_COPYING: dict[str, object] = {
     "encoder": {"kind": "recurrent", "cell": "gru", "width": 8},
     "decoder": {"kind": "recurrent", "cell": "lstm", "width": 16, "copying": True},
@@ -52,7 +55,7 @@ RECURRENT_WITHOUT_ATTENTION: dict[str, object] = {
 }
 
 
-def build_random_model(config: dict[str, object], seed: int = 0) -> Model:
+def build_random_model(config: Mapping[str, object], seed: int = 0) -> Model:
     torch.manual_seed(seed)
     tokens = Tokens(VOCABULARY)
     signature = Signature(tokens, tokens, False)
@@ -110,7 +113,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[SearchProgram]:
         ),
         pytest.param(POSITIONS_ONLY, Beam(2), marks=pytest.mark.long),
         pytest.param(
-            TRANSFORMER,
+            TWO_LAYERS,
             Beam(3, stopping="estimate", extra_candidate=True, rank_unfinished=True),
             marks=pytest.mark.long,
         ),
@@ -118,7 +121,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[SearchProgram]:
     ids=["transformer", "recurrent", "positions only", "transformer, search of transformers"],
 )
 def test_one_compilation_serves_all_lengths(
-    config: dict[str, object], search: Beam, compilations: list[SearchProgram]
+    config: Mapping[str, object], search: Beam, compilations: list[SearchProgram]
 ) -> None:
     model = build_random_model(config)
     prefixes: list[Sequence[int] | None] = [None, [], [7], [8, 5, 5]]

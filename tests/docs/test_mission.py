@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import typer
 from typer.core import TyperGroup
 
+from cli_runner import build_command
 from seqloom.cli.main import app
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe
@@ -44,7 +44,7 @@ def test_a_line_has_commands_that_the_program_accepts(
         assert program == "seqloom"
         for run in (argument for argument in arguments if argument.startswith("runs/")):
             (tmp_path / run).mkdir(parents=True, exist_ok=True)
-        group = typer.main.get_command(app)
+        group = build_command(app)
         assert isinstance(group, TyperGroup)
         context = group.commands[name].make_context(name, arguments)
         if name == "train":

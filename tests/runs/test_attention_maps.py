@@ -90,7 +90,7 @@ def test_search_and_scoring_return_the_same_attention(run: Run) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("task", [pytest.param("copy", marks=pytest.mark.long), "reverse"])
 def test_attention_follows_the_known_alignment_of_copying_and_reversing(
     task: str, tmp_path: Path
 ) -> None:

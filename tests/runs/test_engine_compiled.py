@@ -113,5 +113,5 @@ def test_gpus_and_ensembles_are_not_supported(folder: Path) -> None:
 def test_error_without_a_compiler_names_the_package_to_install(folder: Path) -> None:
     no_compiler = torch._inductor.config.patch({"cpp.cxx": ("no-such-compiler",)})
     with no_compiler, pytest.raises(ConfigError, match=r"apt-get install g\+\+") as caught:
-        load(folder, engine="compiled").translate(["a"])
+        load(folder, engine="compiled").translate(["a"], decoding=GreedyConfig())
     assert "failed to compile the decoder step" in str(caught.value)

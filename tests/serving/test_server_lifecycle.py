@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from in_process_server import respond
 from seqloom.core.errors import StorageError
+from seqloom.serving.server.batcher import Batcher
+from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.lifecycle import find_free_address
-from server_process import ServerProcess, run_serve_command, start_server
+from server_process import ServerProcess, run_serve_command
 
 
 def test_an_invalid_address_is_reported() -> None:
@@ -24,9 +27,7 @@ def test_an_address_in_use_is_reported(server: ServerProcess, runs: dict[str, Pa
 
 @pytest.mark.slow
 def test_runs_with_the_same_name_get_a_number(runs: dict[str, Path]) -> None:
-    server = start_server([runs["reverser"], runs["reverser"]])
-    try:
-        names = [run["name"] for run in server.get("/api/runs").json()["runs"]]
-        assert names == ["reverser", "reverser-2"]
-    finally:
-        assert server.stop() == 0
+    catalogue = load_catalogue([runs["reverser"], runs["reverser"]], None, [], Batcher)
+    served = respond("GET", "/api/runs", catalogue=catalogue).json()["runs"]
+    catalogue.close()
+    assert [run["name"] for run in served] == ["reverser", "reverser-2"]

@@ -145,6 +145,7 @@ def test_captions_do_not_depend_on_the_batch(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_compiled_engine_gives_the_same_captions(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

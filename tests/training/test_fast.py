@@ -56,11 +56,6 @@ def session_of(folder: Path, *changes: str, world: World = ONE_RANK) -> Session:
     return session
 
 
-@pytest.fixture(scope="module", params=PACKABLE)
-def packable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
-    return session_of(tmp_path_factory.mktemp("run") / "x", *PACKABLE[request.param])
-
-
 def loss_and_gradient(session: Session, layout: BatchLayout) -> tuple[torch.Tensor, torch.Tensor]:
     """The summed loss over the corpus in this layout, and its gradient."""
     corpus, model = session.stream.corpus, session.model.double()
@@ -74,16 +69,33 @@ def loss_and_gradient(session: Session, layout: BatchLayout) -> tuple[torch.Tens
     )
 
 
+def assert_equal_results(
+    first: tuple[torch.Tensor, torch.Tensor], second: tuple[torch.Tensor, torch.Tensor]
+) -> None:
+    for expected, actual in zip(first, second, strict=True):
+        torch.testing.assert_close(expected, actual, rtol=1e-9, atol=1e-9)
+
+
+@pytest.fixture(scope="module", params=PACKABLE)
+def packable(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Session, tuple[torch.Tensor, torch.Tensor]]:
+    """A session, and the loss and gradient of padded batches. Those of bucketed batches are equal."""
+    session = session_of(tmp_path_factory.mktemp("run") / "x", *PACKABLE[request.param])
+    padded = loss_and_gradient(session, PaddedLayout(100))
+    assert_equal_results(padded, loss_and_gradient(session, BucketLayout(100)))
+    return session, padded
+
+
 @settings(max_examples=6, deadline=None)
 @given(length=st.integers(6, 40), rows=st.integers(1, 5))
 def test_packed_pairs_do_not_attend_to_each_other(
-    packable: Session, length: int, rows: int
+    packable: tuple[Session, tuple[torch.Tensor, torch.Tensor]], length: int, rows: int
 ) -> None:
-    """Packed, padded and bucketed batches give the same loss and gradient."""
-    padded = loss_and_gradient(packable, PaddedLayout(100))
-    for layout in (PackedLayout(length * rows, length), BucketLayout(100)):
-        for expected, actual in zip(padded, loss_and_gradient(packable, layout), strict=True):
-            torch.testing.assert_close(expected, actual, rtol=1e-9, atol=1e-9)
+    """Packed batches give the loss and gradient of padded batches."""
+    session, padded = packable
+    packed = PackedLayout(length * rows, length)
+    assert_equal_results(padded, loss_and_gradient(session, packed))
 
 
 @pytest.mark.parametrize("copying", [(), COPYING], ids=["generating", "copying"])
@@ -96,15 +108,15 @@ def test_padding_rows_of_a_bucket_do_not_change_loss_or_gradient(
     padded, bucketed = (
         loss_and_gradient(session, layout) for layout in (PaddedLayout(100), BucketLayout(100))
     )
-    for expected, actual in zip(padded, bucketed, strict=True):
-        torch.testing.assert_close(expected, actual, rtol=1e-9, atol=1e-9)
+    assert_equal_results(padded, bucketed)
 
 
-STEPS = 50
+STEPS = {"cpu": 15, "cuda": 50}
+"""Number of steps. On a GPU, the first steps of each shape are not yet replayed from a CUDA graph."""
 
 
 def losses_of(session: Session, captured: bool, accumulate: int) -> list[float]:
-    """The losses of fifty steps, run eagerly or by `CapturedSteps`."""
+    """The losses of `STEPS` steps, run eagerly or by `CapturedSteps`."""
     optimizer = build_optimizer(session.config.training.optimizer, session.model, captured)
 
     def loss_of(batch: Batch) -> torch.Tensor:
@@ -113,7 +125,7 @@ def losses_of(session: Session, captured: bool, accumulate: int) -> list[float]:
     world = session.world
     captured_steps = CapturedSteps(session.model, optimizer, loss_of, 1.0, world)
     losses = []
-    for _ in range(STEPS):
+    for _ in range(STEPS[world.device.type]):
         batches = [SeededBatch(next(session.stream)) for _ in range(accumulate)]
         result = (
             captured_steps.step(batches)

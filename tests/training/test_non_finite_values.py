@@ -41,9 +41,16 @@ def _inject(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "take_step", broken_step)
 
 
-@pytest.mark.parametrize("averaging", ["none", "ema"])
-@pytest.mark.parametrize("where", ["loss", "gradient", "weight"])
-@pytest.mark.parametrize("due", ["checkpoint_every", "evaluate_every", "steps"])
+CASES = [
+    pytest.param(where, due, averaging, marks=pytest.mark.long if (i + j + k) % 2 else ())
+    for i, where in enumerate(("loss", "gradient", "weight"))
+    for j, due in enumerate(("checkpoint_every", "evaluate_every", "steps"))
+    for k, averaging in enumerate(("none", "ema"))
+]
+"""All combinations. Half of them are long tests; the others contain every pair of values."""
+
+
+@pytest.mark.parametrize(("where", "due", "averaging"), CASES)
 def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
     where: str, due: str, averaging: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
