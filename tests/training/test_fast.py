@@ -112,7 +112,7 @@ def test_padding_rows_of_a_bucket_do_not_change_loss_or_gradient(
 
 
 STEPS = {"cpu": 15, "cuda": 50}
-"""Number of steps. On a GPU, the first steps of each shape are not yet replayed from a CUDA graph."""
+"""Number of steps by device. More on a GPU, where the graph of a batch shape is replayed in later steps."""
 
 
 def losses_of(session: Session, captured: bool, accumulate: int) -> list[float]:
