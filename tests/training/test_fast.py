@@ -1,5 +1,6 @@
 """Packed, bucketed and captured training equals plain training."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -264,7 +265,7 @@ def test_r_drop_doubles_the_work_that_compiled_layers_save(monkeypatch: pytest.M
     monkeypatch.setattr(select, "can_compile", lambda: True)
     config = tiny_config(*TRANSFORMER, *LONG)
     parts = (config.model.encoder, config.model.decoder)
-    numbers = sum(part.layers * part.width for part in parts)  # type: ignore[union-attr]
+    numbers = sum(part.layers * part.width for part in parts)  # type: ignore[union-attr,misc]
     monkeypatch.setattr(select, "MIN_COMPILED_NUMBERS", 1.5 * 1_000_000 * 25_600 * numbers)
     assert not select.compiles_layers(config, PACKED, 1)
     with_r_drop = tiny_config(*TRANSFORMER, *LONG, "training.r_drop=1.0")
@@ -278,7 +279,7 @@ def test_layers_are_compiled_only_with_triton_and_a_c_compiler(
 ) -> None:
     monkeypatch.setenv("CC", "my-cc")
     monkeypatch.setattr(select, "find_triton", lambda: has_triton)
-    monkeypatch.setattr(select.shutil, "which", lambda name: name if name == compiler else None)
+    monkeypatch.setattr(shutil, "which", lambda name: name if name == compiler else None)
     assert select.can_compile() == (has_triton and compiler is not None)
     config = tiny_config(*TRANSFORMER, *LONG)
     assert select.compiles_layers(config, PACKED, 1) == select.can_compile()
