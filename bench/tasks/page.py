@@ -49,7 +49,9 @@ def read_results(out: Path, recipe: str, task: MeasuredTask) -> list[Result]:
 
 def read_seeds(folder: Path, recipe: str) -> list[Result]:
     """The results of `bench.seeds` for an unchanged recipe, one per seed."""
-    results = [json.loads(path.read_text()) for path in folder.glob(f"{recipe}.unchanged.seed*.json")]
+    results = [
+        json.loads(path.read_text()) for path in folder.glob(f"{recipe}.unchanged.seed*.json")
+    ]
     return sorted(results, key=lambda result: result["seed"])
 
 

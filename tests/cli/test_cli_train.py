@@ -55,6 +55,54 @@ def test_doctor_prints_statistics_and_errors(recipes: Path) -> None:
     assert "no.tsv: " in invalid.stdout
 
 
+LEARNED = "{kind='learned', max_length=4}"
+LEARNED_BY_DECODER = f"model.decoder.positions={LEARNED}"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings", "problem"),
+    [
+        (
+            "reverse.toml",
+            (f"model.encoder.positions={LEARNED}", LEARNED_BY_DECODER),
+            "drop them with data.filter.max_target_tokens = 3",
+        ),
+        (
+            "reverse.toml",
+            (LEARNED_BY_DECODER, "data.filter.max_target_tokens=3"),
+            "remove them from the file",
+        ),
+        ("sentences.toml", (LEARNED_BY_DECODER,), "model.decoder.positions.max_length = "),
+        (
+            "sentences.toml",
+            (
+                LEARNED_BY_DECODER,
+                *(
+                    f"data.{split}={{kind='long-text', path='FOLDER/sentences.txt', length=8}}"
+                    for split in ("train", "dev", "test")
+                ),
+            ),
+            "set data.dev.length = 4",
+        ),
+    ],
+    ids=["both sides", "filtered", "language model", "long text"],
+)
+def test_doctor_reports_texts_longer_than_the_positions_as_train_does(
+    recipes: Path, recipe: str, settings: tuple[str, ...], problem: str, tmp_path: Path
+) -> None:
+    changed = [setting.replace("FOLDER", str(recipes)) for setting in settings]
+    options = [word for setting in changed for word in ("--set", setting)]
+    trained = run_cli("train", recipes / recipe, "--run", tmp_path / "run", *options)
+    assert trained.exit_code == 65
+    message = trained.stderr.partition("some lines are longer than the model's maximum length")[2]
+    assert problem in message
+    checked = run_cli("doctor", recipes / recipe, *options)
+    assert checked.exit_code == 65
+    assert "error  data: some lines are longer than the model's maximum length:" in checked.stdout
+    for line in message.splitlines():
+        assert line.strip() in checked.stdout
+
+
 def test_doctor_prints_no_counts_for_files_of_unequal_length(recipes: Path, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("ab\ncd\nbc\n", encoding="utf-8")
     (tmp_path / "b").write_text("ba\ndc\n", encoding="utf-8")

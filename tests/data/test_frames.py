@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from seqloom.config.schema.corpora import FramesConfig
 from seqloom.core.errors import DataError, StorageError
 from seqloom.data.corpus.frame_store import FrameScale, pad_frames
+from seqloom.data.corpus.scaling import Scale
 from seqloom.data.readers.frames import (
     format_frames,
     parse_frames,
@@ -140,9 +141,17 @@ def test_training_frames_have_mean_0_and_deviation_1_after_scaling(tmp_path: Pat
         scale.encode("1 2")
     with pytest.raises(DataError, match=r"there are frames of 1 and 2 numbers"):
         FrameScale.learn(["1,2", "1"])
-    (tmp_path / "scale.json").write_text("{")
-    with pytest.raises(StorageError, match=r"scale.json: cannot be read"):
-        FrameScale.load(tmp_path)
+
+
+@pytest.mark.parametrize("scale", [FrameScale, Scale])
+@pytest.mark.parametrize("content", [None, "{", "{}", "[]", '{"mean": [1]}', "[" * 100_000])
+def test_the_error_about_a_damaged_scale_says_what_to_do(
+    tmp_path: Path, content: str | None, scale: type[FrameScale] | type[Scale]
+) -> None:
+    if content is not None:
+        (tmp_path / "scale.json").write_text(content)
+    with pytest.raises(StorageError, match=r"scale\.json: cannot be read: .*Restore .* backup"):
+        scale.load(tmp_path)
 
 
 def test_a_zero_vector_takes_the_place_of_end() -> None:

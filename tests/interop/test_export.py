@@ -17,12 +17,17 @@ from comparison import (
 from huggingface_models import load_marian_tokenizer, load_model, sentences
 
 from seqloom.config.schema.corpora import BundledConfig
+from seqloom.config.schema.text import Normalization
 from seqloom.core.errors import ConfigError, StorageError
+from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
-from seqloom.interop import marian_export
+from seqloom.interop import marian_export, verification_texts
 from seqloom.interop.exporter import EXPORTERS, ExportFormat, export_run
 from seqloom.interop.importer import import_model
+from seqloom.interop.model_card import model_card
 from seqloom.runs.run import Run, load
+from seqloom.text.preprocessing import Preprocessing, Tags
+from seqloom.text.subwords import SubwordTokenizer
 from tiny_runs import TRANSFORMER, tiny_config
 
 TEXTS = sentences("source")[:200]
@@ -223,14 +228,30 @@ def test_a_setting_that_marian_does_not_have_is_refused(setting: str, run: Run) 
 
 def test_lowercasing_is_refused(run: Run) -> None:
     from seqloom.interop.text_rules import tokenizer_reasons
-    from seqloom.text.preprocessing import Preprocessing
-    from seqloom.text.subwords import SubwordTokenizer
 
     tokenizer = run.task.target_tokenizer
     assert isinstance(tokenizer, SubwordTokenizer)
     lowercase = SubwordTokenizer(tokenizer.model, Preprocessing(lowercase=True))
     assert any("text.lowercase" in reason for reason in tokenizer_reasons(lowercase, lowercase))
     assert list(tokenizer_reasons(tokenizer, tokenizer)) == []
+
+
+@pytest.mark.parametrize("forms", [("nfc", "none"), ("none", "nfc")])
+def test_verification_texts_have_the_unicode_form_of_the_source(
+    forms: tuple[Normalization, Normalization], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = run.task.target_tokenizer
+    assert isinstance(tokenizer, SubwordTokenizer)
+    for side, form in zip(("source_tokenizer", "target_tokenizer"), forms, strict=True):
+        changed = SubwordTokenizer(tokenizer.model, Preprocessing(Tags((), form)))
+        monkeypatch.setattr(run.task, side, changed)
+    decomposed = "scho\u0308n"
+    examples = [Example(decomposed, "fine", ("fine",), "pairs.tsv:1")]
+    monkeypatch.setattr(verification_texts, "read_split", lambda *_: iter(examples))
+    expected = "sch\u00f6n" if forms[0] == "nfc" else decomposed
+    assert verification_texts.verification_texts(run) == [expected]
+    card = model_card(run, "transformers", "usage", "compared", None)
+    assert ("seqloom converts texts to the Unicode form NFC" in card) == (forms[0] == "nfc")
 
 
 def test_a_recurrent_run_is_refused_by_every_format(run: Run, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.core.errors import DataError
+from seqloom.metrics.bleu import ter
 from seqloom.metrics.error_rates import (
     edit_distance,
     exact_match,
@@ -121,9 +122,15 @@ def test_error_rates_have_the_names_of_recipes_and_lower_is_better() -> None:
         assert score.key == metric.__name__.replace("_", "-")
 
 
-def test_every_phoneme_is_an_error_if_the_reference_has_none() -> None:
-    assert phoneme_error_rate([""], [[""]]).value == 0
-    assert phoneme_error_rate(["K AE"], [[""]]).value == 2
+@pytest.mark.parametrize("metric", [phoneme_error_rate, word_error_rate, ter])
+def test_error_rates_are_0_or_100_if_all_references_are_empty(metric: Metric) -> None:
+    assert metric([""], [[""]]).value == 0
+    assert metric(["K AE"], [[""]]).value == 100
+    assert metric(["K AE", "K AE T"], [[""], ["", ""]]).value == 100
+
+
+def test_phonemes_of_an_empty_reference_are_edits_if_other_references_have_phonemes() -> None:
+    assert phoneme_error_rate(["K AE", "K AE T S"], [[""], ["K AE T S"]]).value == 50
 
 
 @pytest.mark.parametrize("metric", [phoneme_error_rate, word_error_rate])

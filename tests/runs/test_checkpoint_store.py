@@ -7,7 +7,7 @@ import pytest
 
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import remove_folder, write_file
-from seqloom.runs.folder.checkpoint_store import CheckpointStore
+from seqloom.runs.folder.checkpoint_store import COPY_RUN, CheckpointStore, _pointer_content
 
 
 def new_store(folder: Path, *steps: int, keep: int = 2) -> CheckpointStore:
@@ -80,6 +80,35 @@ def test_a_changed_pointer_is_not_reported_as_a_missing_folder(
         store.current()
     ((path, _),) = store.intact()
     assert path.name == "step-00000001"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "pointer: is missing or cannot be read"),
+        (b"step-00000001\n", "pointer: has changed since it was written"),
+        (
+            _pointer_content(Path("step-00000009")),
+            "points to 'step-00000009', which does not exist",
+        ),
+    ],
+)
+def test_the_error_about_a_damaged_pointer_says_what_to_do(
+    tmp_path: Path, content: bytes | None, problem: str
+) -> None:
+    store = new_store(tmp_path, 1)
+    if content is None:
+        store.pointer.unlink()
+    else:
+        write_file(store.pointer, content)
+    with pytest.raises(StorageError) as caught:
+        store.current_path()
+    assert problem in str(caught.value)
+    assert str(caught.value).endswith(f". {COPY_RUN}")
+    # Lists of damage have their own advice.
+    assert store.pointer_damage() == [str(caught.value).removesuffix(f". {COPY_RUN}")]
+    ((_, problems),) = store.intact()
+    assert problems == store.pointer_damage()
 
 
 def test_the_files_of_another_step_are_damage(tmp_path: Path) -> None:

@@ -297,6 +297,15 @@ def test_a_lost_span_in_the_middle_is_inserted_with_a_warning(run: Run, attentio
     assert output.text == run.translate(["Dog runs 😀 here big."])[0].text
 
 
+def test_words_around_a_span_without_spaces_are_translated_as_two_words(run: Run) -> None:
+    [plain] = run.translate(["Dog runs here big."])
+    [output] = run.translate(["Dog runs😀here big."])
+    assert [word for word in output.text.split() if word != "😀"] == plain.text.split()
+    # "runs😀here" is one word of the source.
+    joined = [min(source, 1) if source < 3 else source - 1 for source, _ in plain.alignment]
+    assert {source for source, _ in output.alignment} == set(joined)
+
+
 def test_missing_numbers_are_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqloom.runs.texts.preparation.find_spans", lambda *_: [])
     [output] = run.translate(["Dog runs 1234 here."])

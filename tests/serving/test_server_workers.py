@@ -82,3 +82,18 @@ def test_too_high_metrics_port_is_a_usage_error(tmp_path: Path) -> None:
     result = run_cli("serve", tmp_path, "--port", 0, "--workers", 2, "--metrics-port", 65535)
     assert result.exit_code == 2
     assert "Choose a port of at most 65534" in result.error
+
+
+def test_metrics_port_0_selects_a_free_port_and_prints_it(runs: dict[str, Path]) -> None:
+    server = start_server([runs["reverser"]], "--metrics-port", "0")
+    try:
+        [address] = [line.removeprefix("metrics: ") for line in server.log if "metrics: " in line]
+        assert "seqloom_requests_total" in httpx.get(address).text
+    finally:
+        server.stop()
+
+
+def test_several_workers_do_not_allow_metrics_port_0(tmp_path: Path) -> None:
+    result = run_cli("serve", tmp_path, "--port", 0, "--workers", 2, "--metrics-port", 0)
+    assert result.exit_code == 2
+    assert "Choose a port from 1 to 65534" in result.error

@@ -14,6 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import seqloom
+from cli_runner import run_cli
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.gradients import trace_gradients
 from seqloom.cli.main import app
@@ -178,6 +179,25 @@ def test_explanation_of_a_step_shows_its_attention_over_cells(run: Run, folder: 
     assert weights.labels[:2] == ("cell 1", "cell 2")
     with pytest.raises(ConfigError, match="there are no source steps to measure gradients at"):
         trace_gradients(run, image)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", [True, False], ids=["files", "one image"])
+def test_advice_about_gradients_of_an_image_can_be_followed(
+    run: Run, folder: Path, tmp_path: Path, lines: bool
+) -> None:
+    image = f"{folder}/images.zip/red-left.png"
+    caption = "a red square on the left ."
+    (tmp_path / "images").write_text(f"{image}\n", encoding="utf-8")
+    (tmp_path / "captions").write_text(f"{caption}\n", encoding="utf-8")
+    files = [tmp_path / "images", tmp_path / "captions", "--lines"]
+    result = run_cli("gradients", run.folder, *(files if lines else [image, caption]))
+    assert result.exit_code == 78
+    message = " ".join(result.stderr.split())
+    assert "Give one image, without --lines, and use --at states, attention or weights" in message
+    for place in ("states", "attention", "weights"):
+        followed = run_cli("gradients", run.folder, image, caption, "--at", place)
+        assert followed.exit_code == 0
 
 
 @pytest.mark.slow

@@ -136,6 +136,18 @@ def test_cues_are_wrapped() -> None:
     assert " ".join(cue[2:]) == words
 
 
+@pytest.mark.parametrize("dash", ["-", "–", "—", "-5", "– –"])
+@pytest.mark.parametrize("before", range(36, 46))
+def test_a_wrapped_line_of_a_cue_starts_with_no_dash(before: int, dash: str) -> None:
+    document = read_document(CUE.format(1, "One.").encode(), "file", "srt")
+    text = f"{'w' * (before - 5)} {'x' * 4} {dash} {'y' * 40} {dash} z"
+    cue = document.fill([text]).decode().strip().split("\n")[2:]
+    assert " ".join(cue) == text
+    assert not any(line.startswith(("-", "–", "—")) for line in cue)
+    # Only a word that is too long with its dash exceeds the limit.
+    assert all(len(line) <= 42 or "y" in line for line in cue)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -87,9 +87,15 @@ def test_protecting_keeps_the_whole_text(text: str) -> None:
     protected = protect(text, spans)
     assert protected.text == text
     without, kept = protected.without_inner()
-    assert without == "".join(protected.core[index] for index in kept)
-    for start, end in protected.inner:
-        assert not set(kept) & set(range(start, end))
+    assert kept == sorted(kept)
+    replaced = {start for start, _ in protected.inner}
+    inside = {index for start, end in protected.inner for index in range(start, end)}
+    for character, index in zip(without, kept, strict=True):
+        if index in replaced:
+            assert character == " "
+        else:
+            assert character == protected.core[index]
+            assert index not in inside
     if not spans and any(character.isalpha() for character in text):
         assert (protected.core, without) == (text, text)
 
@@ -107,6 +113,33 @@ def test_spans_at_the_ends_are_removed_with_their_white_space() -> None:
     assert (protected.leading, protected.trailing) == ("😀  ", "\t https://x.org")
     assert (protected.core, protected.inner_texts) == ("Guten Tag 👍 heute", ["👍"])
     assert protected.without_inner()[0] == "Guten Tag heute"
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("Guten<br>Tag heute", "Guten Tag heute"),
+        ("Guten</li><li>Tag heute", "Guten Tag heute"),
+        ("a<x>b", "a b"),
+        ("mal😀mal gut", "mal mal gut"),
+        ("Cafe\u0301😀mal gut", "Cafe\u0301 mal gut"),
+        ("gut,😀ja doch", "gut, ja doch"),
+        ("gut😀, ja", "gut, ja"),
+        ("gut (😀ja) da", "gut (ja) da"),
+        ("gut 😀ja 😀 da", "gut ja da"),
+        ("un<b>glaub</b>lich gut", "unglaublich gut"),
+        ("H<sub class='x'>zwei</sub><i>O</i> da", "HzweiO da"),
+        ("今天😀很好", "今天很好"),
+    ],
+)
+def test_words_around_a_removed_span_are_joined_only_across_inline_tags(
+    text: str, without: str
+) -> None:
+    assert protect(text, find_spans(text)).without_inner()[0] == without
+
+
+def test_words_are_joined_across_an_invisible_character() -> None:
+    assert protect("Donau\u00addampf", [(5, 6)]).without_inner()[0] == "Donaudampf"
 
 
 def test_a_span_is_missing_if_it_occurs_less_often_than_in_the_source() -> None:

@@ -67,10 +67,10 @@ def test_join_adds_a_space_where_only_the_output_script_needs_one() -> None:
     assert split.join(["你好。", "再见！"]) == "你好。再见！"
 
 
-@pytest.mark.parametrize("text", [".", "a. ", "。", '"', ". ", ",  ", "A. B"])
+@pytest.mark.parametrize("text", [".", "a. ", "。", '"', ". ", ",  ", "A. B", "<b>. "])
 def test_splitting_takes_linear_time(text: str) -> None:
     start = time.perf_counter()
-    split_text(text * 20_000, fits_always)
+    split_text(text * 20_000, fits_always, find_spans)
     assert time.perf_counter() - start < 2
 
 
@@ -100,6 +100,23 @@ def test_spans_with_white_space_are_not_split(span: str, text: str) -> None:
     split = split_text(text, lambda part: len(part) <= 4, find_spans)
     assert split.text == text
     assert span in [segment.text for segment in split.segments]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            'See <a title="Mr. X">him</a>. Then <b>go</b>. Now.',
+            ['See <a title="Mr. X">him</a>.', "Then <b>go</b>.", "Now."],
+        ),
+        ('<img alt="你好。再见"/>你好。再见', ['<img alt="你好。再见"/>你好。', "再见"]),
+        ("Wow! 😀 😀 Yes. No.", ["Wow!", "😀 😀 Yes.", "No."]),
+        ("Is 1 < 2? Yes. 2 > 1", ["Is 1 < 2?", "Yes.", "2 > 1"]),
+    ],
+)
+def test_a_stop_inside_a_span_ends_no_sentence(text: str, sentences: list[str]) -> None:
+    split = split_text(text, fits_always, find_spans)
+    assert [segment.text for segment in split.segments] == sentences
 
 
 def test_segments_that_fit_are_kept() -> None:

@@ -1,5 +1,6 @@
 """Packed, bucketed and captured training equals plain training."""
 
+import shutil
 from pathlib import Path
 
 import pytest

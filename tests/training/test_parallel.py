@@ -2,18 +2,26 @@
 
 import time
 from pathlib import Path
+from traceback import StackSummary
 from typing import Any, Literal
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch._C._distributed_c10d import HashStore
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.nn.parallel import DistributedDataParallel
 
 from ranks import run_on_ranks, train_on_ranks
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
-from seqloom.core.errors import ConfigError, PeerError, SeqloomError, TrainingError
+from seqloom.core.errors import (
+    ConfigError,
+    PeerError,
+    SeqloomError,
+    StorageError,
+    TrainingError,
+)
 from seqloom.data.batching.stream import BatchStream
 from seqloom.models.transformer import TransformerEncoder
 from seqloom.runs.folder.weights import read_tensors, write_tensors
@@ -23,7 +31,7 @@ from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.out_of_memory import split_on_out_of_memory
-from seqloom.training.parallel import failures, gradients
+from seqloom.training.parallel import failures, gradients, sharding
 from seqloom.training.parallel.agreement import check_equal_settings, flatten_settings
 from seqloom.training.parallel.sharding import Shards
 from seqloom.training.session import Session
@@ -338,6 +346,39 @@ def store_with(**values: str) -> HashStore:
     for key, value in values.items():
         store.set(key.replace("_", "/"), value)
     return store
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed")
+@pytest.mark.parametrize("content", [None, b"", b"\xff" * 8, b"\x08" + bytes(7) + b"not JSON"])
+def test_shards_that_cannot_be_read_are_an_error_with_advice(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    model = nn.Linear(2, 3)
+    shards = tmp_path / "shards"
+    sharding.write_shards(shards, model.state_dict())
+    assert sharding.read_shards(shards, model).keys() == model.state_dict().keys()
+    if content is None:
+        shards.rename(tmp_path / "moved")
+    else:
+        for file in shards.iterdir():
+            file.write_bytes(content)
+    with pytest.raises(StorageError, match=r"shards: cannot be read: .*Copy the whole run again"):
+        sharding.read_shards(shards, model)
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed")
+def test_an_error_of_another_rank_that_reads_shards_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = nn.Linear(2, 3)
+    sharding.write_shards(tmp_path, model.state_dict())
+
+    def load(*_: object, **__: object) -> None:
+        raise CheckpointException("read", {1: (OSError("no disk"), StackSummary())})
+
+    monkeypatch.setattr(sharding, "load", load)
+    with pytest.raises(StorageError, match=r"cannot be read: rank 1: no disk\. Copy the whole run"):
+        sharding.read_shards(tmp_path, model)
 
 
 @pytest.fixture

@@ -105,7 +105,8 @@ def _check_model(model: Model) -> None:
     if isinstance(model.encoder, ImageEncoder):
         raise ConfigError(
             "an image encoder reads the complete image in one step, so there are no source steps "
-            "to measure gradients at; use --at states, attention or weights"
+            "to measure gradients at. Give one image, without --lines, and use --at states, "
+            "attention or weights."
         )
     for part in (model.encoder, model.decoder):
         if part is not None and type(part).__module__.partition(".")[0] != "seqloom":

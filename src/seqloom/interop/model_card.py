@@ -51,7 +51,8 @@ def model_card(run: Run, library: str, usage: str, verified: str, license_: str 
 
 
 def _form_section(run: Run) -> Iterator[str]:
-    if run.task.target_tokenizer.preprocessing.normalization == "nfc":
+    tokenizer = run.task.source_tokenizer
+    if tokenizer is not None and tokenizer.preprocessing.normalization == "nfc":
         yield (
             "seqloom converts texts to the Unicode form NFC, this model does not. Convert texts that "
             "may be in another form: `unicodedata.normalize('NFC', text)`."

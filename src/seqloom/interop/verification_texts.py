@@ -9,6 +9,7 @@ from seqloom.data.example import Split
 from seqloom.data.readers.splits import read_split
 from seqloom.runs.run import Run
 from seqloom.text.preprocessing import normalise
+from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 COUNT = 50
@@ -21,24 +22,24 @@ def verification_texts(run: Run) -> list[str]:
 
     If the data cannot be read, return generated texts.
     """
+    tokenizer = run.task.source_tokenizer
+    assert tokenizer is not None
     for split in SPLITS:
         try:
             examples = list(islice(read_split(run.config.data, split), COUNT))
         except SeqloomError:
             continue
         # The exported tokenizer does not convert texts to the Unicode form of the run.
-        form = run.task.target_tokenizer.preprocessing.normalization
+        form = tokenizer.preprocessing.normalization
         texts = [normalise(example.source.strip(), form) for example in examples]
         texts = [text for text in texts if text]
         if texts:
             return texts
-    return _generated_texts(run)
+    return _generated_texts(tokenizer)
 
 
-def _generated_texts(run: Run) -> list[str]:
-    """Return texts that consist of random pieces of the source tokenizer."""
-    tokenizer = run.task.source_tokenizer
-    assert tokenizer is not None
+def _generated_texts(tokenizer: Tokenizer) -> list[str]:
+    """Return texts that consist of random pieces of the tokenizer."""
     random = np.random.default_rng(0)
     lengths = random.integers(1, MAX_GENERATED + 1, COUNT)
     first = len(SPECIAL_TOKENS)

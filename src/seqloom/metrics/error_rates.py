@@ -75,8 +75,7 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Sco
 
         100 · Σ edits / Σ phonemes of the reference that is used
 
-    If all these references are empty, there is no such rate. The value is then the number of
-    phonemes in the outputs.
+    If all these references are empty, the rate is 0 without edits and otherwise 100, as for TER.
     """
     check_references(hypotheses, references)
     edits = phonemes = 0
@@ -89,7 +88,7 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: References) -> Sco
         )
         edits += nearest[0]
         phonemes -= nearest[1]
-    rate = 100 * edits / phonemes if phonemes else float(edits)
+    rate = 100 * edits / phonemes if phonemes else 100.0 * bool(edits)
     return Score("phoneme error rate", rate, None, False)
 
 

@@ -15,7 +15,7 @@ from seqloom.core.errors import DataError, NotFoundError
 
 MAX_LISTED = 10
 """Maximum number of invalid lines in an error message."""
-_WITHOUT_SPACES = re.compile(
+WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Characters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
@@ -180,6 +180,6 @@ def is_boundary(text: str, index: int) -> bool:
 
 
 def _is_word_character(character: str) -> bool:
-    if _WITHOUT_SPACES.match(character):
+    if WITHOUT_SPACES.match(character):
         return False
     return character.isalnum() or character == "_" or category(character)[0] == "M"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from unicodedata import category, digit
 
+from seqloom.text.glossary import WITHOUT_SPACES
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import UNKNOWN
 
@@ -46,6 +47,13 @@ _SPANS = re.compile(
     + f"| (?P<emoji>{_EMOJI}(?:\\s*{_EMOJI})*+)",
     re.VERBOSE,
 )
+_INLINE_TAG = re.compile(
+    r"</?(?:a|abbr|b|bdi|bdo|big|cite|code|del|dfn|em|font|g|i|ins|kbd|mark|mrk|q|s|samp|small|span"
+    r"|strike|strong|sub|sup|tt|u|var|wbr)(?![\w:.-])[^<>]*+>",
+    re.IGNORECASE,
+)
+"""Tags of HTML and XLIFF that do not separate words."""
+_CLOSING = ".,;:!?…)]}"
 _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,]\d+)*")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,\s]+(?=\d)")
 _WORD = re.compile(r"\S+")
@@ -198,17 +206,42 @@ class ProtectedText:
     def without_inner(self) -> tuple[str, list[int]]:
         """Return the core (the text to translate) without the protected spans inside it.
 
-        Also returns, for each character of the result, its index in the core.
+        If a span separates two words and has no space on either side, a space replaces it.
+
+        Also returns, for each character of the result, its index in the core. For a space that
+        replaces a span, this is the index at which the span starts.
         """
         kept: list[int] = []
         begin = 0
+        replaced: set[int] = set()
         for start, end in (*self.inner, (len(self.core), len(self.core))):
             # Of the white space on both sides of a span, one side is kept.
             if kept and self.core[kept[-1]].isspace():
                 begin = min(_skip_space(self.core, begin), start)
             kept += range(begin, start)
+            if kept and _separates_words(self.core, kept[-1], (start, end)):
+                kept.append(start)
+                replaced.add(start)
             begin = end
-        return "".join(self.core[index] for index in kept), kept
+        text = "".join(" " if index in replaced else self.core[index] for index in kept)
+        return text, kept
+
+
+def _separates_words(text: str, previous: int, span: Span) -> bool:
+    """True if the text before a span and the word after it need a space if the span is removed.
+
+    previous: index of the last character before the span that is not removed
+    """
+    start, end = span
+    before, after = text[previous], text[end : end + 1]
+    ends_word = before.isalnum() or category(before)[0] == "M" or before in _CLOSING
+    if not ends_word or not after.isalnum():
+        return False
+    if WITHOUT_SPACES.match(before) or WITHOUT_SPACES.match(after):
+        return False
+    # Inline tags and invisible characters, such as soft hyphens, can be inside a word.
+    rest = _INLINE_TAG.sub("", text[start:end])
+    return any(category(character) != "Cf" for character in rest)
 
 
 def protect(text: str, spans: Sequence[Span]) -> ProtectedText:

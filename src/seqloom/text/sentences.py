@@ -16,8 +16,8 @@ from seqloom.text.protected_spans import Span, cluster_start
 Fits = Callable[[str], bool]
 """A function that returns True if a text is short enough for one model input."""
 FindSpans = Callable[[str], Sequence[Span]]
-"""A function that returns the protected spans of a text, such as URLs. If a sentence is too long
-for one model input, it is not split inside a span."""
+"""A function that returns the protected spans of a text, such as URLs. A text is not split inside a
+span."""
 
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SENTENCE_END = re.compile(
@@ -167,7 +167,7 @@ def split_text(
     """
     pieces: list[str] = []
     for line in _split_lines(text):
-        for sentence in _split_sentences(line):
+        for sentence in _split_sentences(line, find_spans):
             pieces += split_until_fitting(sentence, fits, find_spans)
     return _separate_white_space(pieces)
 
@@ -205,9 +205,14 @@ def _split_lines(text: str) -> list[str]:
     return [line for line in re.split(f"(?<=[{_LINE_BREAKS}])", text) if line]
 
 
-def _split_sentences(line: str) -> list[str]:
-    """Return the sentences, each with the white space after it."""
+def _split_sentences(line: str, find_spans: FindSpans) -> list[str]:
+    """Return the sentences, each with the white space after it.
+
+    A stop inside a protected span, such as a tag with attributes, does not end a sentence.
+    """
     ends = [match.end() for match in _SENTENCE_END.finditer(line) if _is_sentence_end(line, match)]
+    spans = find_spans(line) if ends else ()
+    ends = [end for end in ends if not _is_inside(spans, end)]
     return [line[begin:end] for begin, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
 
@@ -266,14 +271,19 @@ def _split_position(text: str, find_spans: FindSpans) -> int | None:
     spans = find_spans(text)
     for ends in (central, inner_spaces):
         for end in sorted(ends, key=lambda end: abs(positions[end] - half)):
-            before = bisect_left(spans, (end, end)) - 1  # the last span that starts before `end`
-            if before < 0 or spans[before][1] <= end:
+            if not _is_inside(spans, end):
                 return end
     middle = cluster_start(text, max(1, bisect_right(positions, half) - 1))
     for start, end in spans:
         if start < middle < end:
             middle = start if start > 0 else end
     return middle if 0 < middle < len(text) else None
+
+
+def _is_inside(spans: Sequence[Span], index: int) -> bool:
+    """True if a text that is split at this index is split inside a span."""
+    before = bisect_left(spans, (index, index)) - 1  # the last span that starts before the index
+    return before >= 0 and spans[before][1] > index
 
 
 @cache

@@ -66,7 +66,8 @@ class SubwordTokenizer:
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self._names = [self._processor.id_to_piece(id_) for id_ in range(self.size)]
         self._surface_of = [
-            "" if id_ < UNKNOWN else name.replace(SPACE, " ") for id_, name in enumerate(self._names)
+            "" if id_ < UNKNOWN else name.replace(SPACE, " ")
+            for id_, name in enumerate(self._names)
         ]
         """Text of each token that is not a byte."""
         self._bytes = {

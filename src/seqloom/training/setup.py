@@ -29,11 +29,11 @@ from seqloom.core.storage import (
     replace_listed_file,
 )
 from seqloom.data.batching.layout import BatchLayout
-from seqloom.data.batching.planning import size_chunks
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.checks.changed_inputs import changed_inputs, remember_inputs
 from seqloom.data.checks.expected_files import check_expected_files
+from seqloom.data.checks.max_lengths import max_length_error, max_length_problems
 from seqloom.data.checks.sentences import resolve_sentence_splitting
 from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, ProgressCallback, ReadingProgress
@@ -510,10 +510,8 @@ def _check_lengths(
         problems = _beyond_positions(model, variant, "train") + _beyond_positions(model, dev, "dev")
         if general is not None:
             problems += _beyond_positions(model, general.dataset, "general")
-        if problems:
-            raise DataError(
-                "some lines are longer than the model's maximum length:\n" + "\n".join(problems)
-            )
+        if (error := max_length_error(problems)) is not None:
+            raise error
 
 
 def _beyond_positions(
@@ -523,29 +521,9 @@ def _beyond_positions(
 
     Returns a list of messages: one if any source is too long, and one if any target is too long.
     """
-    problems = []
-    sides = (
-        ("source", corpus.source_lengths, model.source_limits),
-        ("target", corpus.target_lengths, model.target_limits),
+    return max_length_problems(
+        split,
+        {"source": corpus.source_lengths, "target": corpus.target_lengths},
+        {"source": model.source_limits, "target": model.target_limits},
+        isinstance(corpus, LongTextDataset),
     )
-    for side, lengths, limits in sides:
-        if lengths is None or not limits:
-            continue
-        limit = min(limits.values())
-        count = sum(int((sizes > limit).sum()) for sizes in size_chunks(None, lengths))
-        if count:
-            if isinstance(corpus, LongTextDataset):
-                remedy = f"set data.{split}.length = {limit}"
-            elif split == "train":
-                remedy = f"drop them with data.filter.max_{side}_tokens = {limit - 1}"
-            else:
-                remedy = "remove them from the file"  # filters apply to the training split only
-            longest = int(lengths.max()) + 1
-            too_small = [setting for setting, size in limits.items() if size < longest]
-            changes = " and ".join(f"{setting} = {longest}" for setting in too_small)
-            problems.append(
-                f"  {split}: {count} {side}s have more than {limit} tokens (END included), the "
-                f"longest {longest}; "
-                f"set {changes}, or {remedy}"
-            )
-    return problems

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seqloom.data.checks.vocabulary_fit import VocabularyFit
     from seqloom.data.corpus.vocabularies import Tokenizers
     from seqloom.data.example import Split
+    from seqloom.models.seq2seq import Model
     from seqloom.tasks.task import Task
     from seqloom.training.memory_estimate import StepMemory
 
@@ -39,12 +40,12 @@ def doctor(
 ) -> None:
     """Check the data of a recipe before training.
 
-    Reports parallel files with different numbers of lines, empty and very long lines, duplicates,
-    unknown tokens, test sentences that are also in the training data, a histogram of lengths, and
-    the memory that the largest batch needs. With --from RUN, also reports how well the vocabulary
-    of that run fits the data. If there are errors, the exit code is the one that `train` returns for
-    the first error: for example 66 for a missing file, 65 for data that cannot be used, or 78 for a
-    setting that is not valid.
+    Reports parallel files with different numbers of lines, empty and very long lines, lines that are
+    longer than the model allows, duplicates, unknown tokens, test sentences that are also in the
+    training data, a histogram of lengths, and the memory that the largest batch needs. With --from
+    RUN, also reports how well the vocabulary of that run fits the data. If there are errors, the exit
+    code is the one that `train` returns for the first error: for example 66 for a missing file, 65
+    for data that cannot be used, or 78 for a setting that is not valid.
     """
     set_interruption_message(
         lambda: (
@@ -54,7 +55,7 @@ def doctor(
     )
     config = resolve_recipe(recipe, settings, parent).config
 
-    from seqloom.data.checks.doctor import examine
+    from seqloom.data.checks.doctor import add_max_length_error, examine
 
     task = _parent_task(config)
     with progress_bar("learning vocabularies", "examples") as show:
@@ -63,7 +64,13 @@ def doctor(
             lambda split, done: show(done, None, f"reading {split}"),
             _tokenizers(task),
         )
-        memory = _measure_memory(config, findings.worst_batch, task)
+        memory = None
+        if (built := _build_model(config, findings, task)) is not None:
+            task, model = built
+            findings = add_max_length_error(
+                findings, config, {"source": model.source_limits, "target": model.target_limits}
+            )
+            memory = _measure_memory(findings.worst_batch, task, model)
     if json:
         print_json(_to_json(config, findings, memory), indent=2)
     else:
@@ -91,27 +98,36 @@ def _tokenizers(task: Task | None) -> Tokenizers | None:
     return Tokenizers(task.source_tokenizer, task.target_tokenizer)
 
 
-def _measure_memory(
-    config: RunConfig, batch: WorstBatch | None, task: Task | None
-) -> StepMemory | None:
-    """Return the memory that a training step with this batch needs.
+def _build_model(
+    config: RunConfig, findings: DatasetCheck, task: Task | None
+) -> tuple[Task, Model] | None:
+    """Return the task and the model of a recipe.
 
     task: the task of the run to fine-tune. None: build the task, with its vocabulary, from the data
 
-    Returns None if there is no batch, the model cannot be built, or the batch is too long for the
-    model.
+    Returns None if the data has no targets with tokens, or if the model cannot be built.
     """
     from seqloom.models.build import build_model
     from seqloom.tasks.build import learn_task
+
+    if all(statistics.target is None for statistics in findings.statistics):
+        return None
+    try:
+        task = task or learn_task(config)
+        return task, build_model(config.model, task.signature)
+    except SeqloomError:
+        return None  # the dataset check reports why the model cannot be built
+
+
+def _measure_memory(batch: WorstBatch | None, task: Task, model: Model) -> StepMemory | None:
+    """Return the memory that a training step with this batch needs.
+
+    Returns None if there is no batch, or the batch is too long for the model.
+    """
     from seqloom.training.memory_estimate import blank_batch, step_memory
 
     if batch is None:
         return None
-    try:
-        task = task or learn_task(config)
-        model = build_model(config.model, task.signature)
-    except SeqloomError:
-        return None  # the dataset check reports why the model cannot be built
     lengths = (batch.source_length, batch.target_length)
     limits = (model.max_source_length, model.max_target_length)
     if any(

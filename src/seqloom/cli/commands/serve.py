@@ -83,10 +83,10 @@ def serve(
         int | None,
         typer.Option(
             metavar="PORT",
-            min=1,
+            min=0,
             max=65535,
-            help="Port of the Prometheus metrics on 127.0.0.1. With --workers N, worker I has the "
-            "port PORT + I - 1. Default: no metrics.",
+            help="Port of the Prometheus metrics on 127.0.0.1. 0: any free port. With --workers N, "
+            "worker I has the port PORT + I - 1, and PORT cannot be 0. Default: no metrics.",
         ),
     ] = None,
     workers: Annotated[
@@ -231,6 +231,12 @@ def _serve_with_workers(options: ServerOptions, workers: int) -> None:
 
 
 def _check_metrics_ports(port: int | None, workers: int) -> None:
+    # A worker that is restarted must have its old port, because Prometheus has a list of the ports.
+    if port == 0:
+        raise typer.BadParameter(
+            "--metrics-port 0: several workers need consecutive ports. Choose a port from 1 to "
+            f"{MAX_PORT - workers + 1}."
+        )
     if port is not None and port + workers - 1 > MAX_PORT:
         raise typer.BadParameter(
             f"--metrics-port {port}: {workers} workers need the ports up to {port + workers - 1}. "
@@ -264,7 +270,9 @@ def _serve(
         _enable_access_log()
     admission, monitoring = AdmissionControl(options.limits), Monitoring()
     monitoring.watch_admission(admission)
-    stop_metrics = None if metrics_port is None else monitoring.start_server(metrics_port)
+    metrics = None if metrics_port is None else monitoring.start_server(metrics_port)
+    if metrics is not None and metrics_port == 0:
+        print_message(f"metrics: {metrics.url}")
 
     def load() -> LoadedApp:
         from seqloom.serving.server.loading import load_app, select_gpu  # imports torch
@@ -300,8 +308,8 @@ def _serve(
         options=options.http,
         listens_while_loading=listens_while_loading,
     )
-    if stop_metrics is not None:
-        stop_metrics()
+    if metrics is not None:
+        metrics.stop()
 
 
 def _enable_access_log() -> None:

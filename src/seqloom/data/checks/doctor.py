@@ -1,6 +1,6 @@
 """Checks the data of a recipe: reads all splits and reports errors, warnings and statistics."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,11 +16,12 @@ from seqloom.data.batching.stream import shard_examples, shards_per_epoch
 from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.checks.expected_files import check_expected_files
 from seqloom.data.checks.labels import label_count_error
+from seqloom.data.checks.max_lengths import Side, max_length_error, max_length_problems
 from seqloom.data.checks.statistics import SplitStatistics, collect_statistics
 from seqloom.data.checks.vocabulary_fit import VocabularyFit, fit_warnings, measure_fit
 from seqloom.data.checks.warnings import Finding, split_warnings
 from seqloom.data.corpus.dataset import IntArray
-from seqloom.data.corpus.long_text import window_shape
+from seqloom.data.corpus.long_text import scoring_windows, training_windows, window_shape
 from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
 from seqloom.data.example import Split
 from seqloom.data.readers.series import read_windows
@@ -133,6 +134,56 @@ def examine(
     return DatasetCheck(
         tuple(findings), tuple(statistics), worst_batch, _exit_code(problems), tuple(fits)
     )
+
+
+def add_max_length_error(
+    check: DatasetCheck, config: RunConfig, limits: Mapping[Side, Mapping[str, int]]
+) -> DatasetCheck:
+    """Add an error if sources or targets are longer than the model allows.
+
+    The error is that of `train`, which checks the training and dev splits.
+
+    limits: maximum numbers of source and target tokens, END included, by the name of the setting
+    """
+    problems: list[str] = []
+    for statistics in check.statistics:
+        if statistics.split != "test" and not statistics.problems:
+            lengths = _kept_lengths(statistics, config)
+            problems += max_length_problems(
+                statistics.split, lengths, limits, config.data.is_long_text
+            )
+    error = max_length_error(problems)
+    if error is None:
+        return check
+    findings = list(check.findings)
+    # After the errors that `train` reports earlier, and before warnings.
+    errors = [index for index, finding in enumerate(findings) if finding.level == "error"]
+    place = errors[-1] + 1 if errors else 0
+    findings[place:place] = _error_findings([_Problem("data", error)])
+    return replace(check, findings=tuple(findings), exit_code=check.exit_code or error.exit_code)
+
+
+def _kept_lengths(statistics: SplitStatistics, config: RunConfig) -> dict[Side, IntArray | None]:
+    """Return the lengths of the sources and targets that the filters keep.
+
+    For long text, return the lengths of the windows that `train` uses.
+    """
+    if statistics.target is None:
+        return {}
+    shape = window_shape(config.data, statistics.split)
+    if shape is not None:
+        text = np.broadcast_to(np.int64(0), statistics.target.tokens)  # needs no memory
+        if statistics.split == "train":
+            windows = training_windows(text, shape, 0, config.training.seed)
+        else:
+            windows = scoring_windows(text, shape, 0)
+        return {"target": windows.sizes - 1}
+    kept = np.asarray(statistics.kept)
+    sources = statistics.source
+    return {
+        "source": None if sources is None else np.asarray(sources.lengths)[kept],
+        "target": np.asarray(statistics.target.lengths)[kept],
+    }
 
 
 def _examine_series(config: RunConfig, task: ForecastConfig) -> DatasetCheck:

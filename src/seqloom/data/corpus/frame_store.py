@@ -84,8 +84,11 @@ class FrameScale:
         try:
             content = json.loads((folder / SCALE_FILE).read_bytes())
             return cls(**{name: np.array(value) for name, value in content.items()})
-        except (OSError, ValueError, TypeError) as error:
-            raise StorageError(f"{folder / SCALE_FILE}: cannot be read: {error}") from error
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise StorageError(
+                f"{folder / SCALE_FILE}: cannot be read: {error}. Restore the run from a backup, or "
+                "train again."
+            ) from error
 
 
 def pad_frames(sequences: Sequence[Frames]) -> Padded:

@@ -148,6 +148,16 @@ def scoring_windows(ids: IntArray, shape: WindowShape, newline: int) -> TextWind
     return TextWindows(ids, shape, newline, first=shape.length)
 
 
+def training_windows(
+    ids: IntArray, shape: WindowShape, newline: int, seed: int, epoch: int = 0
+) -> TextWindows:
+    """Return the windows for training in one epoch. The length of the first window is random, so
+    that the windows of other epochs begin at other tokens."""
+    stride = shape.length - shape.context
+    first = int(np.random.default_rng([seed, epoch]).integers(1, stride + 1))
+    return TextWindows(ids, shape, newline, first)
+
+
 class LongTextDataset:
     """A dataset in which each example is a window of a long text."""
 
@@ -176,9 +186,7 @@ class LongTextDataset:
         if seed is None:
             self.windows = scoring_windows(ids, shape, newline)
         else:
-            stride = shape.length - shape.context
-            first = int(np.random.default_rng([seed, epoch]).integers(1, stride + 1))
-            self.windows = TextWindows(ids, shape, newline, first)
+            self.windows = training_windows(ids, shape, newline, seed, epoch)
 
     def __len__(self) -> int:
         return len(self.windows)

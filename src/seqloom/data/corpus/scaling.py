@@ -129,8 +129,11 @@ class Scale:
         try:
             content = json.loads((folder / FILE).read_bytes())
             return cls(**{name: np.array(value) for name, value in content.items()})
-        except (OSError, ValueError, TypeError) as error:
-            raise StorageError(f"{folder / FILE}: cannot be read: {error}") from error
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise StorageError(
+                f"{folder / FILE}: cannot be read: {error}. Restore the run from a backup, or "
+                "train again."
+            ) from error
 
 
 def _nonzero(deviation: Numbers) -> Numbers:

@@ -27,6 +27,8 @@ from seqloom.core.storage import (
 
 EMPTY = b"none\n"
 """Content of the pointer before the first folder is complete."""
+COPY_RUN = "Copy the whole run again from its source, or restore it from a backup."
+"""Advice in error messages about damaged files of a run."""
 NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
 """The name of a folder: the step and, if the step was saved before, the number of earlier saves."""
 
@@ -85,32 +87,48 @@ class CheckpointStore:
         Raises a StorageError if the pointer file is damaged or the folder does not exist. The files
         in the folder are not checked.
         """
+        path, problem = self._read_pointer()
+        if problem is not None:
+            raise StorageError(f"{problem}. {COPY_RUN}")
+        return path
+
+    def pointer_damage(self) -> list[str]:
+        """List the damage to the pointer file. The list is empty if there is none."""
+        _, problem = self._read_pointer()
+        return [] if problem is None else [problem]
+
+    def _read_pointer(self) -> tuple[Path | None, str | None]:
+        """Return the folder that the pointer file names, and the damage to the pointer file.
+
+        Both are None if no checkpoint has been written completely.
+        """
         if self.is_empty():
-            return None
+            return None, None
         try:
             content = self.pointer.read_bytes()
         except OSError:
-            raise StorageError(f"{self.pointer}: is missing or cannot be read") from None
+            return None, f"{self.pointer}: is missing or cannot be read"
         if content == EMPTY:
-            return None
+            return None, None
         path = next((path for path in self.paths() if content == _pointer_content(path)), None)
-        if path is None:
-            name = content.decode("utf-8", errors="replace").partition(" ")[0]
-            if content != _pointer_content(Path(name)):
-                raise StorageError(
-                    f"{self.pointer}: has changed since it was written (the digest of the folder "
-                    "name differs)"
-                )
-            raise StorageError(f"{self.pointer}: points to '{name}', which does not exist")
-        return path
+        if path is not None:
+            return path, None
+        name = content.decode("utf-8", errors="replace").partition(" ")[0]
+        if content == _pointer_content(Path(name)):
+            return None, f"{self.pointer}: points to '{name}', which does not exist"
+        problem = "has changed since it was written (the digest of the folder name differs)"
+        return None, f"{self.pointer}: {problem}"
 
     def current(self) -> Path | None:
         """Return the current checkpoint folder; None if there is no checkpoint.
 
-        Raises a StorageError that lists all damage if the folder is damaged.
+        Raises a StorageError that lists all damage if the folder or the pointer file is damaged.
         """
-        path = self.current_path()
-        if path is not None and (problems := self.find_damage(path)):
+        path, problem = self._read_pointer()
+        problems = [] if problem is None else [problem]
+        if path is not None:
+            problems += self.find_damage(path)
+        if problems:
             raise StorageError("\n".join(problems))
         return path
 

@@ -18,9 +18,9 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import read_format, read_manifest
 from seqloom.runs.folder.archive import open_run
+from seqloom.runs.folder.checkpoint_store import COPY_RUN
 from seqloom.runs.folder.integrity import (
     CONFIG,
-    COPY_RUN,
     EVALUATION,
     WEIGHTS,
     is_run,
@@ -169,10 +169,7 @@ def _count_parameters(folder: Path) -> int | None:
 
     Returns None if there is no weights file yet, that is, before the first evaluation.
     """
-    try:
-        weights = weights_store(folder).current_path()
-    except StorageError as error:
-        raise StorageError(f"{error}. {COPY_RUN}") from error
+    weights = weights_store(folder).current_path()
     if weights is None:
         return None
     total = 0

@@ -31,8 +31,6 @@ EVENT_LOG = "metrics.jsonl"
 WEIGHTS = "model.safetensors"
 TRAINER = "trainer.json"
 EVALUATION = "evaluation"
-COPY_RUN = "Copy the whole run again from its source, or restore it from a backup."
-"""Advice in error messages about weights that cannot be read or do not match the model."""
 
 Pointers = tuple[bytes | None, ...]
 """The contents of the files `best` and `latest`; None for a missing file."""
@@ -68,10 +66,7 @@ def run_damage(folder: Path) -> list[str]:
     problems = find_damage(folder)
     for store in (weights_store(folder), checkpoint_store(folder)):
         problems += [problem for path in store.paths() for problem in store.find_damage(path)]
-        try:
-            store.current_path()
-        except StorageError as error:
-            problems.append(str(error))
+        problems += store.pointer_damage()
     for path in sorted((folder / EVALUATION).glob("[!.]*")):
         problems += find_damage(path)
     return problems + _event_log_damage(folder)

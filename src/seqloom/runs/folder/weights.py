@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from seqloom.core.errors import StorageError
-from seqloom.runs.folder.integrity import COPY_RUN
+from seqloom.runs.folder.checkpoint_store import COPY_RUN
 
 RENAMED = tuple(
     (re.compile(old), new)

@@ -32,8 +32,7 @@ def insert_missing_spans(
     tag_words: number of words in the tag that the model has read before the text. The indices of
                source words in `output.alignment` count these words too
     """
-    _, kept = protected.without_inner()
-    read = "".join(protected.core[position] for position in kept)
+    read, kept = protected.without_inner()
     sources = [kept[start] for start in word_starts(read)]
     target_count = len(word_starts(output.text))
     links = [(source - tag_words, target) for source, target in output.alignment]

@@ -230,14 +230,15 @@ def _complete(
     protected = segment.protected
     warnings = list(output.warnings)
     body, targets = output.text, word_starts(output.text)
-    core = range(len(protected.core))
+    read = protected.core
+    core = range(len(read))
     positions: Sequence[int] = core  # of each character that the model has read, in the core
     inserted: list[str] = []
     missing = missing_spans(protected, output.text)
     if missing and repeated is not None:
         tag_words = segment.hidden_words or len(segment.written_tag[segment.unread :].split())
         body, targets = insert_missing_spans(protected, repeated, tag_words)
-        positions = protected.without_inner()[1]
+        read, positions = protected.without_inner()
         inserted = protected.inner_texts
         warnings += [position_warning(protected.inner_texts[number]) for number in missing]
         has_attention = output.attention is not None
@@ -248,7 +249,7 @@ def _complete(
         warnings += [] if body.strip() else [empty_warning(protected.core)]
     warnings += phrase_warnings(task, segment, text)
     if protected.leading or protected.trailing or positions is not core:
-        output = _map_to_segment(segment, output, text, positions, targets)
+        output = _map_to_segment(segment, output, text, read, positions, targets)
     elif segment.hidden_words:
         output = _without_hidden_words(segment, output)
     parts = [protected.leading.strip(), *inserted, protected.trailing.strip()]
@@ -305,6 +306,7 @@ def _map_to_segment(
     segment: PreparedSegment,
     output: Prediction,
     text: str,
+    read: str,
     positions: Sequence[int],
     targets: Sequence[int],
 ) -> Prediction:
@@ -315,14 +317,14 @@ def _map_to_segment(
     are copied from the segment to `text`.
 
     text:      the output with its protected spans
-    positions: for each character that the model has read, its index in the segment
+    read:      the text that the model has read, without tags
+    positions: for each character of `read`, its index in the segment
     targets:   for each generated word, the index of its first character in `text`
 
     In `positions` and `targets`, index 0 is the first character after the leading protected spans.
     """
     protected = segment.protected
     visible_tag = "" if segment.unread else segment.written_tag
-    read = "".join(protected.core[position] for position in positions)
     offset = len(visible_tag) + len(protected.leading)
     starts = [
         *word_starts(visible_tag),

@@ -1,6 +1,7 @@
 """Prometheus metrics, on a separate port that is reachable only from this machine."""
 
 from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -23,6 +24,18 @@ from seqloom.serving.server.batcher import BatchReport, OnBatch
 LOOPBACK = "127.0.0.1"
 SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class MetricsServer:
+    """An HTTP server of metrics.
+
+    url:  address of the metrics
+    stop: stops the server
+    """
+
+    url: str
+    stop: Callable[[], None]
 
 
 class Monitoring:
@@ -118,8 +131,11 @@ class Monitoring:
 
         return observe
 
-    def start_server(self, port: int) -> Callable[[], None]:
-        """Serve the metrics at this port. Returns a function that stops the server."""
+    def start_server(self, port: int) -> MetricsServer:
+        """Serve the metrics at this port.
+
+        port: 0 selects any free port
+        """
         try:
             server, thread = start_http_server(port, LOOPBACK, self.registry)
         except OSError as error:
@@ -133,4 +149,4 @@ class Monitoring:
             server.server_close()
             thread.join()
 
-        return stop
+        return MetricsServer(f"http://{LOOPBACK}:{server.server_port}/metrics", stop)

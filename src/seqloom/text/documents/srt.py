@@ -6,7 +6,6 @@ which mark a dialogue.
 """
 
 import re
-import textwrap
 from collections.abc import Iterator
 from functools import partial
 
@@ -18,6 +17,10 @@ MARKUP = re.compile(
     r"(?:<[^<>\n]*>|\{[^{}\n]*\}|^(?=[^\S\n]*[-–—]))(?:[^\S\n]*[-–—][-–—\s]*+)?", re.MULTILINE
 )
 """Tags, and the dashes at the start of a line or after a tag, which mark a dialogue."""
+SPACE = re.compile(r"[ \t\n\r\v\f]+")
+"""White space at which a line can be wrapped. A non-breaking space is not among it."""
+BREAK = re.compile(" (?![-–—])")
+"""A space that can become a line break."""
 MIN_WIDTH = 42
 """Translations are wrapped into lines of at most this number of characters, a common limit for
 subtitles. If the original cue has a longer line, the length of that line is the limit."""
@@ -83,5 +86,15 @@ def srt_text(text: str) -> str:
 
 
 def _wrap(width: int, text: str) -> str:
-    lines = textwrap.wrap(srt_text(text), width, break_long_words=False, break_on_hyphens=False)
+    """Wrap a translation into lines.
+
+    A line does not start with a dash, because a player would show it as a new speaker. The dash
+    stays with the word before it, so a line can be too long if this word is.
+    """
+    lines: list[str] = []
+    for words in BREAK.split(SPACE.sub(" ", srt_text(text)).strip(" ")):
+        if lines and len(lines[-1]) + len(" ") + len(words) <= width:
+            lines[-1] += f" {words}"
+        else:
+            lines.append(words)
     return "\n".join(lines)

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import (
     HuggingFaceStorageReader,
     HuggingFaceStorageWriter,
@@ -23,7 +25,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from seqloom.core.errors import TrainingError
+from seqloom.core.errors import StorageError, TrainingError
+from seqloom.runs.folder.checkpoint_store import COPY_RUN
 from seqloom.training.distributed import World
 from seqloom.training.parallel.gradients import LossModule, LossOfBatch, transformer_layers
 
@@ -126,15 +129,23 @@ def read_shards(folder: Path, model: nn.Module) -> dict[str, Tensor]:
 
     The number of ranks may have changed since. Each tensor is divided among the ranks in the same
     way as the weight of `model` that it belongs to.
+
+    Raises a StorageError if the files cannot be read.
     """
-    reader = HuggingFaceStorageReader(str(folder))
     weights = dict(model.named_parameters())
     tensors: dict[str, Tensor] = {}
-    for name, entry in reader.read_metadata().state_dict_metadata.items():
-        assert isinstance(entry, TensorStorageMetadata)
-        empty = torch.zeros(entry.size, dtype=entry.properties.dtype)
-        tensors[name] = _shard(empty, _weight(weights, name))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "torch.distributed is disabled")  # a single process
-        load(tensors, storage_reader=reader)
+    try:
+        reader = HuggingFaceStorageReader(str(folder))
+        for name, entry in reader.read_metadata().state_dict_metadata.items():
+            assert isinstance(entry, TensorStorageMetadata)
+            empty = torch.zeros(entry.size, dtype=entry.properties.dtype)
+            tensors[name] = _shard(empty, _weight(weights, name))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "torch.distributed is disabled")  # a single process
+            load(tensors, storage_reader=reader)
+    except CheckpointException as error:  # its own message contains a traceback
+        ranks = "; ".join(f"rank {rank}: {cause}" for rank, (cause, _) in error.failures.items())
+        raise StorageError(f"{folder}: cannot be read: {ranks}. {COPY_RUN}") from error
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise StorageError(f"{folder}: cannot be read: {error}. {COPY_RUN}") from error
     return tensors
