@@ -1,6 +1,5 @@
 """Packed, bucketed and captured training equals plain training."""
 
-import shutil
 from pathlib import Path
 
 import pytest
