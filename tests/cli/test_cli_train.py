@@ -1,12 +1,13 @@
 """seqloom train, doctor and demo, on small recipes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import seqloom
-from cli_runner import run_cli
+from cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +58,19 @@ def test_doctor_prints_statistics_and_errors(recipes: Path) -> None:
 
 LEARNED = "{kind='learned', max_length=4}"
 LEARNED_BY_DECODER = f"model.decoder.positions={LEARNED}"
+
+
+@pytest.mark.parametrize("name", ["frames-label", "gesture-label"])
+def test_doctor_measures_the_memory_of_a_batch_of_frames(name: str) -> None:
+    small = set_options("data.train.examples=50", "data.dev.examples=5", "data.test.examples=5")
+    checked = run_cli("doctor", name, *small)
+    assert checked.exit_code == 0, checked.stderr
+    batch = re.search(r"rows of (\d+) frames and (\d+) target tokens; a training", checked.stdout)
+    assert batch is not None, checked.stdout
+    frames, targets = map(int, batch.groups())
+    # END follows the labels, one per frame or one per sequence.
+    assert targets == (frames + 1 if name == "frames-label" else 2)
+    assert frames > 10
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,9 @@ def _print_findings(
             for line in histogram_lines(name, side, unicode=supports_unicode()):
                 console.print(line, soft_wrap=True)
     if findings.worst_batch is not None:
-        console.print(_describe_batch(findings.worst_batch, memory), soft_wrap=True)
+        console.print(
+            _describe_batch(findings.worst_batch, memory, config.data.has_frames), soft_wrap=True
+        )
     for fit in findings.vocabulary_fits:
         console.print(_describe_fit(fit), soft_wrap=True)
     console.print()
@@ -225,8 +227,9 @@ def histogram_bar(share: float, unicode: bool) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _describe_batch(batch: WorstBatch, memory: StepMemory | None) -> str:
-    source = f"{batch.source_length} source and " if batch.source_length else ""
+def _describe_batch(batch: WorstBatch, memory: StepMemory | None, has_frames: bool) -> str:
+    unit = "frames" if has_frames else "source"
+    source = f"{batch.source_length} {unit} and " if batch.source_length else ""
     shape = f"{batch.rows} rows of {source}{batch.target_length} target tokens"
     if memory is None:
         return f"largest training batch: {shape}"

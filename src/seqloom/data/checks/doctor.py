@@ -15,7 +15,7 @@ from seqloom.data.batching.planning import plan_batches, refuse_too_long
 from seqloom.data.batching.stream import shard_examples, shards_per_epoch
 from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.checks.expected_files import check_expected_files
-from seqloom.data.checks.labels import label_count_error
+from seqloom.data.checks.labels import frame_counts, label_count_error
 from seqloom.data.checks.max_lengths import Side, max_length_error, max_length_problems
 from seqloom.data.checks.statistics import SplitStatistics, collect_statistics
 from seqloom.data.checks.vocabulary_fit import VocabularyFit, fit_warnings, measure_fit
@@ -35,7 +35,7 @@ class WorstBatch:
 
     rows: int
     source_length: int
-    """Length of the padded sources, including END; 0 if the sources are not text."""
+    """Length of the padded sources: tokens including END, or frames; 0 for other sources."""
     target_length: int
     """Length of the padded targets, including END."""
 
@@ -272,9 +272,12 @@ def _worst_batch(train: SplitStatistics, config: RunConfig) -> WorstBatch | None
     sources = None if train.source is None else np.asarray(train.source.lengths)[kept]
     batches = _first_epoch(sources, targets, config)
     worst = max(batches, key=lambda batch: len(batch) * (int(targets[batch].max()) + 1))
+    source_length = 0 if sources is None else int(sources[worst].max()) + 1
+    if config.data.has_frames:
+        source_length = int(frame_counts(config, "train")[kept][worst].max())
     return WorstBatch(
         rows=len(worst),
-        source_length=0 if sources is None else int(sources[worst].max()) + 1,
+        source_length=source_length,
         target_length=int(targets[worst].max()) + 1,
     )
 

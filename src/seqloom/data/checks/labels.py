@@ -17,6 +17,11 @@ MAX_LISTED = 5
 """Maximum number of examples listed in the error message."""
 
 
+def frame_counts(config: RunConfig, split: Split) -> IntArray:
+    """Return the number of frames of each example of a split."""
+    return np.array([len(example.source.split()) for example in read_split(config.data, split)])
+
+
 def label_count_error(
     config: RunConfig,
     tokenizers: Tokenizers,
@@ -34,8 +39,7 @@ def label_count_error(
         return None
     if source_lengths is None:
         assert config.data.has_frames, "labels need a source"
-        frames = [len(example.source.split()) for example in read_split(config.data, split)]
-        source_lengths = np.array(frames)
+        source_lengths = frame_counts(config, split)
     expected = source_lengths if decoder.labels_each_position else np.ones_like(target_lengths)
     wrong = int((target_lengths != expected).sum())
     if not wrong:
