@@ -259,8 +259,9 @@ def test_different_settings_of_ranks_are_listed(monkeypatch: pytest.MonkeyPatch)
     ids=["different recipes", "unwritable folder"],
 )
 def test_an_error_before_training_ends_all_ranks_and_is_reported_by_rank_0(
-    tmp_path: Path, steps_of_rank_1: int, folder: str, error: str
+    tmp_path: Path, steps_of_rank_1: int, folder: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(failures, "SECONDS_TO_PRINT", 0.1)  # rank 0 waits for rank 1 below
     (tmp_path / "file").touch()
 
     def on_rank(rank: int) -> None:
@@ -430,6 +431,24 @@ def test_a_rank_without_a_message_ends_after_the_rank_that_prints(
     assert time.monotonic() - start < 0.5
     assert failure(1, error, seqloom_error_0="x").type is PeerError
     assert time.monotonic() - start >= 0.5
+
+
+def test_a_rank_without_a_message_ends_when_the_store_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without torchrun, the store ends with the rank that runs it."""
+    monkeypatch.setattr(failures, "SECONDS_TO_REPORT", 0.0)
+    ends = time.monotonic() + 0.3
+
+    class EndingStore(HashStore):
+        def check(self, keys: list[str]) -> bool:
+            if time.monotonic() > ends:
+                raise RuntimeError("connection closed")
+            return super().check(keys)
+
+    store = EndingStore()
+    store.set("seqloom/error/0", "x")
+    with pytest.raises(PeerError), failures.report_failures(World(1, 3, CPU, store)):
+        raise ConfigError("x")
+    assert ends <= time.monotonic() < ends + 5
 
 
 def test_the_rank_that_repairs_damaged_data_reports_it(

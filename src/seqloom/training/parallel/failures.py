@@ -17,8 +17,9 @@ from seqloom.training.distributed import World
 
 SECONDS_TO_REPORT = 3.0
 """Time that ranks have to report an error after a rank has noticed a failure."""
-SECONDS_TO_PRINT = 3.0
-"""Time that a rank has to print its error before the ranks without a message end."""
+SECONDS_TO_PRINT = 20.0
+"""Time that a rank has to print its error before the ranks without a message end. It is long, because a
+machine may be busy, but ranks rarely wait so long (see `_after_the_message`)."""
 
 
 @contextmanager
@@ -33,22 +34,36 @@ def report_failures(world: World) -> Iterator[None]:
     except SeqloomError as error:
         if world.store is None or world.size == 1:
             raise
-        raise _after_the_message(_error_of_this_rank(world, world.store, error)) from error
+        raised = _error_of_this_rank(world, world.store, error)
+        raise _after_the_message(world.store, raised) from error
     except RuntimeError as error:
         if world.store is None or world.size == 1 or not _is_communication_failure(error):
             raise
-        raise _after_the_message(_error_of_other_ranks(world, world.store, error)) from error
+        raised = _error_of_other_ranks(world, world.store, error)
+        raise _after_the_message(world.store, raised) from error
 
 
-def _after_the_message(error: SeqloomError) -> SeqloomError:
+def _after_the_message(store: Store, error: SeqloomError) -> SeqloomError:
     """Return an error. If it is a PeerError, first give another rank time to print its error.
 
     torchrun ends all ranks as soon as one of them has ended. So a rank that prints nothing must not
-    end before the rank that prints.
+    end before the rank that prints. When that rank has printed, torchrun ends this rank. Without
+    torchrun, the store usually ends with rank 0, and this rank then ends too.
     """
     if isinstance(error, PeerError):
-        time.sleep(SECONDS_TO_PRINT)
+        deadline = time.monotonic() + SECONDS_TO_PRINT
+        while time.monotonic() < deadline and _is_alive(store):
+            time.sleep(0.05)
     return error
+
+
+def _is_alive(store: Store) -> bool:
+    """Return True if the process that runs the store has not ended."""
+    try:
+        store.check([_error_key(0)])
+    except RuntimeError:
+        return False
+    return True
 
 
 def _is_communication_failure(error: RuntimeError) -> bool:
