@@ -7,6 +7,9 @@ import os
 
 NO_ID = "none"
 """The job id that torchrun sets if its user gives none."""
+SECONDS_TO_PRINT = 20.0
+"""Time that a rank has to print its error before the ranks without a message end. It is long, because a
+machine may be busy. torchrun ends these ranks earlier, as soon as the rank that prints has ended."""
 
 
 def is_rank() -> bool:

@@ -1,5 +1,6 @@
 """The command `seqloom train`."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from seqloom.cli.process.interrupts import (
 )
 from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.core.errors import ConfigError, PeerError, SeqloomError
-from seqloom.core.launch import is_main_rank, local_rank, restarts
+from seqloom.core.launch import SECONDS_TO_PRINT, is_main_rank, local_rank, restarts
 
 
 @contextmanager
@@ -24,12 +25,14 @@ def _printed_once_per_machine() -> Iterator[None]:
     """Context manager that lets only the first rank of each machine print an error.
 
     The ranks of a machine read the same files, so all of them raise the same error. On the other
-    ranks, this context manager replaces the error by a PeerError, which is not printed.
+    ranks, this context manager replaces the error by a PeerError, which is not printed. They end
+    later than the first rank, because torchrun ends all ranks as soon as one of them has ended.
     """
     try:
         yield
     except SeqloomError as error:
         if local_rank() > 0:
+            time.sleep(SECONDS_TO_PRINT)
             raise PeerError(str(error)) from error
         raise
 

@@ -13,13 +13,11 @@ import torch.distributed as torch_distributed
 from torch.distributed.distributed_c10d import Store
 
 from seqloom.core.errors import PeerError, SeqloomError, TrainingError
+from seqloom.core.launch import SECONDS_TO_PRINT
 from seqloom.training.distributed import World
 
 SECONDS_TO_REPORT = 3.0
 """Time that ranks have to report an error after a rank has noticed a failure."""
-SECONDS_TO_PRINT = 20.0
-"""Time that a rank has to print its error before the ranks without a message end. It is long, because a
-machine may be busy, but ranks rarely wait so long (see `_after_the_message`)."""
 
 
 @contextmanager
