@@ -1,12 +1,14 @@
 """Transformer layers: residual connections, feed-forward networks, encoder and decoder layers."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn import transformer
-from seqloom.nn.fast.dispatch import can_fuse_relu, needs_gradient
+from seqloom.nn.fast.dispatch import can_fuse_relu, find_triton
 from seqloom.nn.fast.linear import linear_relu
 from seqloom.nn.fast.multihead import joined_projections
 from seqloom.nn.key_value_cache import KeyValueCache
@@ -128,10 +130,29 @@ def test_a_feed_forward_network_with_fused_relu_computes_the_same(
     assert len(calls) == 1
 
 
-def test_relu_is_fused_only_without_a_gradient_and_on_a_gpu() -> None:
-    rows, weight = torch.zeros(2, 3), nn.Parameter(torch.zeros(4, 3))
+def test_relu_is_fused_only_without_a_gradient_and_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weight = nn.Parameter(torch.zeros(4, 3))
+    on_gpu, on_cpu = (Mock(is_cuda=is_cuda, requires_grad=False) for is_cuda in (True, False))
+    assert not can_fuse_relu(on_gpu, weight)
     with torch.no_grad():
-        assert not can_fuse_relu(rows, weight)
-    assert needs_gradient(rows, weight)
-    with torch.no_grad():
-        assert not needs_gradient(rows, weight)
+        assert can_fuse_relu(on_gpu, weight)
+        assert not can_fuse_relu(on_cpu, weight)
+        monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
+        assert not can_fuse_relu(on_gpu, weight)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "my-cc", None])
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_kernels_need_triton_and_a_c_compiler(
+    compiler: str | None, is_installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "my-cc")
+    monkeypatch.setattr("shutil.which", lambda name: name if name == compiler else None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if is_installed else None)
+    find_triton.cache_clear()
+    try:
+        assert find_triton() == (is_installed and compiler is not None)
+    finally:
+        find_triton.cache_clear()

@@ -32,8 +32,8 @@ from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
 CHECK_INTERVAL = 8
 """Number of steps on a GPU after which the host checks again whether all sources are done."""
 LARGE_BATCH = 64
-"""Number of sources from which the host checks for the first time after as many steps as the sources
-have tokens."""
+"""Minimum number of sources in a large batch. In a large batch, the host first checks whether all
+sources are done after as many steps as the sources have tokens."""
 MAX_PROGRAMS = 8
 """Maximum number of cached programs per decoder. If there are more, the program that was not used
 for the longest time is dropped."""
@@ -160,11 +160,14 @@ class SearchProgram:
 class StartedSearch:
     """A search for one batch that has been started.
 
-    started = program.start(memory, request)
-    ...  # work that the host does while the device computes the first steps
-    started.finish()
-    ...  # the next search of this program may start here
-    hypotheses = started.hypotheses()
+    The host can do other work between `start` and `finish`, while the device computes:
+
+        started = program.start(memory, request)
+        do_other_work()
+        started.finish()
+        hypotheses = started.hypotheses()
+
+    After `finish`, the program can start its next search, even before `hypotheses` is called.
     """
 
     def __init__(self, program: SearchProgram, request: SearchRequest, max_steps: int) -> None:

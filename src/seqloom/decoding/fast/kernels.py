@@ -2,8 +2,8 @@
 
 A step of a search needs few log-probabilities: those of the best tokens of each row. The plain
 version computes all of them in float32, then sorts them. Here one kernel computes the logarithm of
-the sum of each softmax, and another one finds the best logits. Each reads the logits once, in their
-own precision.
+the denominator of each softmax, and another kernel finds the best logits. Each kernel reads the
+logits once, in their own precision.
 """
 
 import importlib

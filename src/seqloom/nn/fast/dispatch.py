@@ -8,6 +8,7 @@ autocast would choose another precision.
 import importlib.util
 import os
 import platform
+import shutil
 from functools import cache
 
 import torch
@@ -87,8 +88,10 @@ def has_triton(tensor: Tensor) -> bool:
 
 @cache
 def find_triton() -> bool:
-    """Return True if Triton is installed."""
-    return importlib.util.find_spec("triton") is not None
+    """Return True if Triton is installed, and a C compiler, which Triton needs to run a kernel."""
+    compilers = (os.environ.get("CC"), "cc", "gcc", "clang")
+    has_compiler = any(name and shutil.which(name) for name in compilers)
+    return has_compiler and importlib.util.find_spec("triton") is not None
 
 
 def needs_gradient(*tensors: Tensor) -> bool:

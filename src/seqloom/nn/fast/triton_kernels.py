@@ -1,7 +1,8 @@
 """The Triton kernels behind `nn/fast/kernels.py`.
 
-Each program of an attention kernel handles one query of one head. The softmax is computed online (Milakov and Gimelshein 2018): a program reads the keys block by
-block and, when it finds a greater score, rescales its sums by exp(old maximum - new maximum).
+Each program of an attention kernel handles one query of one head. The softmax is computed online
+(Milakov and Gimelshein 2018): a program reads the keys block by block and, when it finds a greater
+score, rescales its sums by exp(old maximum - new maximum).
 """
 
 import triton

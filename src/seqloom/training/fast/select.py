@@ -1,7 +1,5 @@
 """Choice of the training loop, the batch layout and the precision for a model and a device."""
 
-import os
-import shutil
 import time
 from typing import Literal, assert_never
 
@@ -34,13 +32,13 @@ CPU has no bf16 instructions. The product of large matrices is then not timed, b
 take a quarter of a second."""
 
 
-MIN_COMPILED_NUMBERS = 3e11
-"""Minimum amount of work for which compiling the layers saves time: the number of tokens of all
-batches of a run, times the sum of the widths of all layers.
+MIN_COMPILED_WORK = 3e11
+"""Minimum amount of work for which compiling the layers saves time. The work of a run is the number of
+tokens of all its batches, times the sum of the widths of all layers.
 
-On an H200, compiling Transformer-base takes 12 to 17 seconds more than capturing alone and saves 6 to
-8e-11 seconds per unit of this number (docs/benchmarks.md, "Training on a GPU"). On a slower GPU it
-saves more."""
+On an H200, compiling Transformer-base takes 12 to 17 seconds more than capturing alone, and saves 6 to
+8e-11 seconds per unit of work (docs/benchmarks.md, "Training on a GPU"). On a slower GPU it saves
+more."""
 
 
 def choose_batching(config: RunConfig, device: torch.device) -> Batching:
@@ -98,7 +96,7 @@ def compiles_layers(config: RunConfig, layout: BatchLayout, ranks: int) -> bool:
     settings = config.training
     if settings.compile != "auto":
         return settings.compile
-    if ranks > 1 or not isinstance(layout, PackedLayout) or not can_compile():
+    if ranks > 1 or not isinstance(layout, PackedLayout) or not find_triton():
         return False
     layers = [
         part
@@ -106,14 +104,8 @@ def compiles_layers(config: RunConfig, layout: BatchLayout, ranks: int) -> bool:
         if isinstance(part, TransformerLayersConfig)
     ]
     passes = 2 if settings.r_drop else 1
-    numbers = sum(part.layers * part.width for part in layers)
-    return passes * settings.steps * settings.batch_tokens * numbers >= MIN_COMPILED_NUMBERS
-
-
-def can_compile() -> bool:
-    """Return True if torch.compile can generate code for a GPU: with Triton and a C compiler."""
-    compilers = (os.environ.get("CC"), "cc", "gcc", "clang")
-    return find_triton() and any(name and shutil.which(name) for name in compilers)
+    widths = sum(part.layers * part.width for part in layers)
+    return passes * settings.steps * settings.batch_tokens * widths >= MIN_COMPILED_WORK
 
 
 def choose_precision(
