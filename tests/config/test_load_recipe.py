@@ -86,6 +86,16 @@ def test_all_problems_are_reported_together_with_the_keys_of_the_user() -> None:
         ("training", {"steps": "100"}, "training.steps: must be a whole number, not '100'"),
         ("training", {"steps": True}, "training.steps: must be a whole number, not true"),
         ("training", {"steps": 2.5}, "training.steps: must be a whole number, not 2.5"),
+        (
+            "training",
+            {"compile": "maybe"},
+            "training.compile: must be 'auto', true or false, not 'maybe'",
+        ),
+        (
+            "text",
+            {"split_sentences": 5},
+            "text.split_sentences: must be 'auto', true or false, not 5",
+        ),
         ("training", {"accumulate": 0}, "training.accumulate: must be at least 1, not 0"),
         ("training", {"clip": "x"}, "training.clip: must be a number, not 'x'"),
         (

@@ -148,8 +148,20 @@ def validation_problems(
     """
     typos = {(*key.path[:-1], _meant_key(str(key.path[-1]), key.valid) or "") for key in unknown}
     problems = []
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    # For a setting that is true, false or a word, pydantic reports two errors: one about each type.
+    booleans = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == ("bool",)}
+    for detail in details:
         path, spec, section = _locate(detail["loc"], tables)
+        if detail["loc"][:-1] in booleans:
+            if detail["type"] == "literal_error":
+                assert spec is not None
+                choices = ", ".join(f"'{choice}'" for choice in spec.choices)
+                given = _format_given(detail["input"])
+                problems.append(
+                    f"{format_path(path)}: must be {choices}, true or false, not {given}"
+                )
+            continue
         # A misspelt key is reported already, so do not report that the correct key is missing.
         if not (detail["type"] == "missing" and path in typos):
             problems += _describe(detail, path, spec, section)
@@ -170,9 +182,9 @@ def _locate(
     - the section class of the table at this path; None if there is no table or its `kind` is not
       known
 
-    `location` differs from the path in two ways. After a key that accepts several kinds of tables,
-    it contains the `kind` of the table. If the user wrote a single table instead of a list, it
-    contains the index 0.
+    `location` differs from the path in three ways. After a key that accepts several kinds of tables,
+    it contains the `kind` of the table, and after a key that accepts values of several types, one of
+    these types. If the user wrote a single table instead of a list, it contains the index 0.
     """
     path: list[str | int] = []
     section: type[Section] | None = RunConfig
@@ -186,6 +198,8 @@ def _locate(
         elif section is None and spec is not None and part in spec.sections:
             section = spec.section_for(value) or spec.sections[part]
             continue
+        elif section is None and spec is not None:
+            continue  # the type that a value of several types does not have
         else:
             assert section is not None, f"the schema has no {location}"
             field = section.model_fields[part]
