@@ -44,6 +44,7 @@ SECTIONS = (
     Section("latency", "One sentence at a time", "bench.latency:table"),
     Section("engine-cpu", "The CPU engine", "bench.engine_cpu:table"),
     Section("training-gpu", "Training on a GPU", "bench.train_gpu:table"),
+    Section("loss-curves", "Loss curves of fused layers on a GPU", "bench.loss_curves:table"),
     Section("decoding-gpu", "Decoding on a GPU", "bench.decode_gpu:table"),
     Section("growth", "Cost as the work grows", "bench.scaling.table:table"),
 )

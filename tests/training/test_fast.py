@@ -7,13 +7,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.transformer import TransformerLayersConfig
 from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
-from seqloom.core.signature import Tokens, Vectors
+from seqloom.core.signature import Signature, Tokens, Vectors
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
 from seqloom.data.batching.packing import PackedLayout
+from seqloom.models.build import build_model
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
@@ -247,7 +249,11 @@ def test_a_matrix_product_is_timed() -> None:
     assert 0 < select.product_seconds(torch.float32, 32) < 5
 
 
-LONG = ("training.steps=1000000", "training.batch_tokens=25600")
+# Layers with GELU have no fused kernels.
+GELU = ("model.encoder.activation=gelu", "model.decoder.activation=gelu")
+LONG = (*GELU, "training.steps=1000000", "training.batch_tokens=25600")
+# Heads of width 16 have fused kernels.
+FUSED = ("model.encoder.width=32", "model.decoder.width=32")
 PACKED, BUCKETED = PackedLayout(400, 40), BucketLayout(400)
 
 
@@ -270,7 +276,27 @@ def test_layers_are_compiled_if_it_saves_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(select, "find_triton", lambda: True)
-    assert select.compiles_layers(tiny_config(*changes), layout, ranks) == expected
+    assert compiles(tiny_config(*changes), layout, ranks) == expected
+
+
+def compiles(config: RunConfig, layout: BatchLayout, ranks: int) -> bool:
+    model = build_model(config.model, Signature(Tokens(20), Tokens(20), shared=False))
+    return select.compiles_layers(config, model, layout, ranks)
+
+
+def test_layers_with_fused_kernels_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(select, "find_triton", lambda: True)
+    long = ("training.steps=1000000", "training.batch_tokens=25600")
+    config = tiny_config(*TRANSFORMER, *long, *FUSED)
+    assert not compiles(config, PACKED, 1)
+    assert compiles(config, PackedLayout(4096, 256), 1), "rows are too long for the kernels"
+    for change in (
+        "model.encoder.activation=gelu",
+        "model.encoder.attention.dropout=0.1",
+        "model.encoder.attention.heads=8",  # each head is 4 wide
+        "model.encoder.positions={kind='rotary'}",
+    ):
+        assert compiles(tiny_config(*TRANSFORMER, *long, *FUSED, change), PACKED, 1), change
 
 
 def test_r_drop_doubles_the_work_that_compiled_layers_save(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,11 +307,11 @@ def test_r_drop_doubles_the_work_that_compiled_layers_save(monkeypatch: pytest.M
         assert isinstance(part, TransformerLayersConfig)
         numbers += part.layers * part.width
     monkeypatch.setattr(select, "MIN_COMPILED_WORK", 1.5 * 1_000_000 * 25_600 * numbers)
-    assert not select.compiles_layers(config, PACKED, 1)
+    assert not compiles(config, PACKED, 1)
     with_r_drop = tiny_config(*TRANSFORMER, *LONG, "training.r_drop=1.0")
-    assert select.compiles_layers(with_r_drop, PACKED, 1)
+    assert compiles(with_r_drop, PACKED, 1)
 
 
 def test_layers_are_not_compiled_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(select, "find_triton", lambda: False)
-    assert not select.compiles_layers(tiny_config(*TRANSFORMER, *LONG), PACKED, 1)
+    assert not compiles(tiny_config(*TRANSFORMER, *LONG), PACKED, 1)

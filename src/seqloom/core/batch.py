@@ -12,8 +12,8 @@ There is one mask convention: True marks a real position, False marks padding.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -147,6 +147,7 @@ class Batch:
     lead:    (B,) number of positions at the start of each row that the decoder reads only as
              context. Their targets are padding and do not count in the loss. None if no row has
              such positions
+    block:   (N,) all tensors of the batch, which are views of this one; None if they are separate
     """
 
     source: Source | None
@@ -154,6 +155,7 @@ class Batch:
     targets: Padded
     packing: Packing | None = None
     lead: Tensor | None = None
+    block: Tensor | None = None
 
     @property
     def size(self) -> int:
@@ -195,6 +197,33 @@ class Batch:
 
         self.map(collect)
         return collected
+
+    def in_one_block(self, **options: Any) -> Self:
+        """Return a copy whose tensors are views of one tensor, so that a single copy moves all of them.
+
+        Tensors of different types are copied to separate tensors.
+
+        options: arguments of torch.empty, such as `device` or `pin_memory`
+        """
+        tensors = self.tensors()
+        sizes = [tensor.numel() for tensor in tensors]
+        dtypes = {tensor.dtype for tensor in tensors}
+        if len(dtypes) > 1:
+            return self.map(
+                lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype, **options).copy_(tensor)
+            )
+        block = torch.empty(sum(sizes), dtype=dtypes.pop(), **options)
+        parts = iter(block.split(sizes))
+        copy = self.map(lambda tensor: next(parts).view(tensor.shape).copy_(tensor))
+        return replace(copy, block=block)
+
+    def copy_from(self, other: "Batch") -> None:
+        """Copy the tensors of a batch of the same shape to the tensors of this batch."""
+        if self.block is not None and other.block is not None:
+            self.block.copy_(other.block, non_blocking=True)
+            return
+        for target, tensor in zip(self.tensors(), other.tensors(), strict=True):
+            target.copy_(tensor, non_blocking=True)
 
     def halves(self) -> tuple[Self, Self]:
         """Split the batch into two batches: the first half of its rows, and the second half."""

@@ -19,6 +19,8 @@ from seqloom.models.interface import (
 )
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
+from seqloom.nn.fast import fused_transformer
+from seqloom.nn.fast.fused_transformer import Inputs, can_fuse
 from seqloom.nn.fast.layer_norm import LayerNorm
 from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
@@ -48,12 +50,19 @@ class TransformerEncoder(EncoderModule):
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
         mask = source.mask
-        visible = mask[:, None, None] if packing is None else packing.source_mask
         position_ids = 0 if packing is None else packing.source_positions
-        stream = self.embedder(source.values, position_ids)  # (B, S, D)
-        for layer in self.layers:
-            stream = layer(stream, visible, position_ids)
-        states = self.norm(stream)
+        if can_fuse(self.layers, source.values, source.values):
+            inputs = Inputs(self.embedder, source.values, position_ids)
+            pairs = mask.long() if packing is None else packing.source_pairs  # 0 is padding
+            states = fused_transformer.encode(self.layers, self.norm, inputs, pairs)
+        else:
+            stream = self.embedder(source.values, position_ids)  # (B, S, D)
+            visible = mask[:, None, None] if packing is None else packing.source_mask
+            for layer in self.layers:
+                stream = layer(stream, visible, position_ids)
+            states = self.norm(stream)
+        if packing is not None:  # a row holds several sources, so it has no summary
+            return Memory(states, mask, torch.zeros_like(states[:, :1]), source.tokens)
         # A Transformer has no final state, so its summary is the mean of the states. A recurrent
         # decoder can compute its initial state from the summary.
         total = states.masked_fill(~mask.unsqueeze(-1), 0).sum(1, keepdim=True)
@@ -192,12 +201,23 @@ class TransformerDecoder(DecoderModule):
     ) -> DecoderOutput:
         position_ids = 0 if packing is None else packing.target_positions
         memory_mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
-        causal_mask = None if packing is None else packing.target_mask
-        stream = self.embedder(tokens, position_ids)  # (B, T, D)
-        for layer in self.layers:
-            stream = layer(stream, memory.states, memory_mask, causal_mask, position_ids)
+        if can_fuse(self.layers, tokens, memory.states):
+            inputs = Inputs(self.embedder, tokens, position_ids)
+            if packing is None:
+                pairs = torch.ones_like(tokens), memory.mask.long()  # 0 is padding
+            else:
+                pairs = packing.target_pairs, packing.source_pairs
+            features = fused_transformer.decode(
+                self.layers, self.norm, inputs, memory.states, pairs
+            )
+        else:
+            stream = self.embedder(tokens, position_ids)  # (B, T, D)
+            causal_mask = None if packing is None else packing.target_mask
+            for layer in self.layers:
+                stream = layer(stream, memory.states, memory_mask, causal_mask, position_ids)
+            features = self.norm(stream)
         # `squeeze` removes the head dimension: (B, 1, T or 1, S) -> (B, T or 1, S)
-        return self.output(self.norm(stream), self.copyable(memory, memory_mask.squeeze(1)))
+        return self.output(features, self.copyable(memory, memory_mask.squeeze(1)))
 
     def _project_memory(self, memory: Memory) -> list[KeysValues | None]:
         """Return the keys and values of the source for each layer; None without cross-attention."""

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from seqloom.nn.dropout import build_dropout
 from seqloom.nn.fast.cross_entropy import linear_cross_entropy_sum
-from seqloom.nn.fast.dispatch import on_cpu_without_autocast
+from seqloom.nn.fast.dispatch import can_fuse_cross_entropy, on_cpu_without_autocast
+from seqloom.nn.fast.fused_functions import linear_cross_entropy
 from seqloom.nn.fast.linear import Linear
 from seqloom.nn.losses import cross_entropy_sum
 from seqloom.nn.positions import PositionIds, Positions
@@ -275,11 +276,6 @@ class Readout(nn.Module):
 
         Label smoothing gives no probability to the first `self.excluded` tokens.
         """
-        if self.excluded and not on_cpu_without_autocast(features):
-            possible = self.output(self.hidden_layer(features)).flatten(0, 1)[:, self.excluded :]
-            # Padding becomes a negative id, which the loss ignores.
-            shifted = targets.flatten() - self.excluded
-            return cross_entropy_sum(possible, shifted, smoothing, padding - self.excluded)
         if on_cpu_without_autocast(features):
             # Drop padding before the output layer, the widest layer of a model.
             real = (targets.flatten() != padding).nonzero().squeeze(1)  # (N,)
@@ -293,8 +289,21 @@ class Readout(nn.Module):
             return linear_cross_entropy_sum(hidden, weight, bias, real_targets, smoothing)
         # On a GPU, padding is not dropped: the host would need the number of real positions, and to
         # copy it from the GPU the host would wait for all work in progress.
-        logits = self(features).flatten(0, 1)
-        return cross_entropy_sum(logits, targets.flatten(), smoothing, padding)
+        hidden = self.hidden_layer(features.flatten(0, 1))
+        if can_fuse_cross_entropy(hidden):
+            return linear_cross_entropy(
+                hidden,
+                self.output.weight,
+                self.output.bias,
+                targets.flatten(),
+                smoothing,
+                padding,
+                self.excluded,
+            )
+        possible = self.output(hidden)[:, self.excluded :]
+        # Padding may become a negative id, which the loss ignores.
+        shifted = targets.flatten() - self.excluded
+        return cross_entropy_sum(possible, shifted, smoothing, padding - self.excluded)
 
 
 class LabelReadout(Readout):

@@ -181,7 +181,8 @@ def capture_steps(session: Session) -> CapturedSteps | None:
     settings = session.config.training
     if not uses_cuda_graphs(session.config, session.world.device):
         return None
-    if compiles_layers(session.config, session.stream.layout, session.world.size):
+    layout, ranks = session.stream.layout, session.world.size
+    if compiles_layers(session.config, session.model, layout, ranks):
         compile_for_capture(session.model)
     # Captured steps use teacher forcing and no minimum risk training, so the loss does not depend
     # on the step number.
@@ -213,7 +214,8 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
     try:
         check_signals()
         if evaluation_due and step > session.evaluated:
-            evaluate(session, check_signals)
+            with progress.paused():
+                evaluate(session, check_signals)
     except Interrupted:
         reason = "signal"
     else:
@@ -224,6 +226,7 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
         elif is_out_of_time:
             reason = "time"
     if reason is not None:
+        progress.flush()
         check_weights_are_finite(session.model)
         score = session.best_score
         data = {"reason": reason, "best": score.best, "best_step": score.best_step}
@@ -232,7 +235,8 @@ def _after_step(session: Session, progress: ProgressMeter, signals: SignalState)
         session.log(Event("end", step, data))
         _save(session, progress, is_final=True)
     elif step % settings.checkpoint_every == 0 and session.saved != (step, session.evaluated):
-        _save(session, progress)
+        with progress.paused():
+            _save(session, progress)
     return reason
 
 

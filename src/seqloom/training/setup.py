@@ -381,7 +381,7 @@ def _build_stream(
     if world.device.type != "cuda":
         return stream
     # A GPU copies from pinned memory without waiting for the CPU.
-    return PrefetchStream(stream, lambda batch: batch.map(torch.Tensor.pin_memory))
+    return PrefetchStream(stream, lambda batch: batch.in_one_block(pin_memory=True))
 
 
 def _resume(session: Session) -> None:

@@ -5,6 +5,7 @@ graph can be replayed for them. This layout is for Transformers only, because th
 pairs of a row with attention masks.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,8 +18,6 @@ from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, IntArray
 from seqloom.data.corpus.token_store import TokenRows
 from seqloom.text.vocabulary import END, PAD, START
-
-_Pair = tuple[int, int, int]
 
 
 class TokenGrid:
@@ -86,6 +85,8 @@ def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
 PAIRS_AT_ONCE = 16_384
 """Number of pairs that one call of `fill_rows` divides into rows. These pairs are consecutive in
 the random order of the epoch. A larger number would lead to slightly less padding."""
+BATCH_SIZES = 64
+"""Number of different numbers of rows that a batch can have. Each needs its own CUDA graph."""
 MIN_ROW_LENGTH = 64
 """Minimum row length in tokens. Attention kernels work on blocks of about this size, so shorter
 rows would not be faster."""
@@ -125,8 +126,9 @@ class PackedLayout:
     """Places several source-target pairs in each row of a batch.
 
     A pair with a source or target longer than `length` goes to another batch, in which the rows
-    are longer: 2, 4, … times `length` tokens, but at most `budget`. The number of rows of a batch
-    is `budget` divided by the length of its rows, rounded down.
+    are longer: 2, 4, … times `length` tokens, but at most `budget`. A batch has at most so many rows
+    as fit in `budget`. The rows of an epoch are distributed evenly over its batches, so that the last
+    batch is not nearly empty.
 
     budget: maximum number of source tokens in a batch, including padding. The maximum for target
             tokens is the same
@@ -175,7 +177,7 @@ class PackedLayout:
         sizes = np.maximum(source_lengths, targets.lengths) + 1
         length = int(self._row_lengths(sizes).max())
         positions = _pair_positions(source_lengths + 1, targets.lengths + 1, length)
-        shape = (self.budget // length, length)
+        shape = (_round_up(int(positions.rows[-1]) + 1, self.budget // length), length)
         source = None
         source_pairs = source_positions = torch.zeros(shape[0], 0, dtype=torch.long)
         if sources is not None:
@@ -203,59 +205,81 @@ def fill_rows(
     """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
     Rows are filled one after the other. A row takes the longest remaining pair that fits, until no
-    pair fits. The length of a pair is the length of its source or its target, whichever is longer.
-    Among pairs of equal length, a row with more free space for targets than for sources prefers a
-    pair with a longer target. Other rows prefer a pair with a longer source. The first rows contain
-    the longest pairs, so the caller has to shuffle the rows.
+    pair fits. The length of a pair is here the sum of its source length and its target length. Among
+    pairs of equal length, a row takes the one after which its free spaces for sources and for targets
+    differ least. The first rows contain the longest pairs, so the caller has to shuffle the rows.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END
     length:           number of tokens in a row
     """
-    # By length of the pair: the remaining pairs with a longer source or equal sides, and those
-    # with a longer target. A pair is (index, source length, target length).
-    remaining: list[tuple[list[_Pair], list[_Pair]]] = [([], []) for _ in range(length + 1)]
-    for pair in zip(pairs.tolist(), sources.tolist(), targets.tolist(), strict=True):
-        _, source, target = pair
-        remaining[max(source, target)][target > source].append(pair)
-    longest = length
+    # For each total length, the remaining pairs of this total: their differences "source - target"
+    # in ascending order, and their indices.
+    totals, differences = sources + targets, sources - targets
+    order = np.lexsort((differences, totals))
+    ends = np.searchsorted(totals[order], np.arange(2 * length + 1), side="right").tolist()
+    sorted_differences, sorted_pairs = differences[order].tolist(), pairs[order].tolist()
+    remaining = [
+        (sorted_differences[start:end], sorted_pairs[start:end])
+        for start, end in zip([0, *ends], ends, strict=False)
+    ]
+    longest = 2 * length
     rows: list[list[int]] = []
     while True:
-        while longest and not any(remaining[longest]):
+        while longest and not remaining[longest][0]:
             longest -= 1
         if not longest:
             return rows
         row: list[int] = []
         free_source = free_target = length
-        size = longest
-        while size:
-            first, second = remaining[size]
-            if free_target > free_source:
-                first, second = second, first
-            if not first and not second:
-                size -= 1
-                continue
-            index, source, target = (first or second).pop()
-            row.append(index)
-            free_source -= source
-            free_target -= target
-            size = min(size, free_source, free_target)
+        total = longest
+        while total:
+            by_difference, indices = remaining[total]
+            if by_difference:
+                place = _nearest(by_difference, free_source - free_target)
+                source = (total + by_difference[place]) // 2
+                target = total - source
+                if source <= free_source and target <= free_target:
+                    row.append(indices.pop(place))
+                    del by_difference[place]
+                    free_source -= source
+                    free_target -= target
+                    total = min(total, free_source + free_target)
+                    continue
+            total -= 1
         rows.append(row)
 
 
-def _join_rows(rows: list[list[int]], rows_per_batch: int) -> list[IntArray]:
-    """Group consecutive rows into batches of `rows_per_batch` rows. The last batch can have fewer.
+def _nearest(numbers: list[int], wanted: int) -> int:
+    """Return the index of the number that is nearest to `wanted`. The numbers are in ascending order."""
+    place = bisect_left(numbers, wanted)
+    if place == len(numbers):
+        return place - 1
+    if place and wanted - numbers[place - 1] < numbers[place] - wanted:
+        return place - 1
+    return place
 
-    rows: for each row, the indices of its pairs
+
+def _join_rows(rows: list[list[int]], max_rows: int) -> list[IntArray]:
+    """Distribute rows evenly over as few batches as possible.
+
+    rows:     for each row, the indices of its pairs
+    max_rows: maximum number of rows in a batch
 
     Returns one array per batch: the indices of all its pairs, row after row.
     """
-    batches: list[list[int]] = []
-    for index, row in enumerate(rows):
-        if index % rows_per_batch == 0:
-            batches.append([])
-        batches[-1] += row
-    return [np.array(batch, dtype=np.int64) for batch in batches]
+    count = -(-len(rows) // max_rows)
+    bounds = [len(rows) * number // count for number in range(count + 1)]
+    return [
+        np.array([index for row in rows[start:end] for index in row], dtype=np.int64)
+        for start, end in zip(bounds, bounds[1:], strict=False)
+    ]
+
+
+def _round_up(rows: int, max_rows: int) -> int:
+    """Return a number of rows, rounded up to one of BATCH_SIZES numbers up to `max_rows`."""
+    step = max(2, max_rows // BATCH_SIZES)
+    return min(max_rows, -(-rows // step) * step)
 
 
 @dataclass(frozen=True)
@@ -273,12 +297,22 @@ def _pair_positions(sources: IntArray, targets: IntArray, length: int) -> _PairP
     For pairs in this order, no other assignment needs fewer rows. So a batch never needs more rows
     than `PackedLayout.plan` has planned for it.
     """
-    row = source_end = target_end = 0
-    positions: list[tuple[int, int, int]] = []
-    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
-        if source_end + source > length or target_end + target > length:
-            row, source_end, target_end = row + 1, 0, 0
-        positions.append((row, source_end, target_end))
-        source_end, target_end = source_end + source, target_end + target
-    rows, source_columns, target_columns = np.array(positions, dtype=np.int64).T
-    return _PairPositions(rows, source_columns, target_columns)
+    source_ends, target_ends = np.cumsum(sources), np.cumsum(targets)
+    source_list, target_list = source_ends.tolist(), target_ends.tolist()
+    firsts: list[int] = []  # the first pair of each row
+    first = source_start = target_start = 0
+    while first < len(source_list):
+        firsts.append(first)
+        first = min(
+            bisect_right(source_list, source_start + length),
+            bisect_right(target_list, target_start + length),
+        )
+        source_start, target_start = source_list[first - 1], target_list[first - 1]
+    counts = np.diff([*firsts, len(source_list)])
+    rows = np.repeat(np.arange(len(firsts)), counts)
+    source_starts, target_starts = source_ends - sources, target_ends - targets
+    return _PairPositions(
+        rows,
+        source_starts - np.repeat(source_starts[firsts], counts),
+        target_starts - np.repeat(target_starts[firsts], counts),
+    )

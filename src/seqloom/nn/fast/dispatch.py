@@ -75,6 +75,20 @@ def can_use_layer_norm(inputs: Tensor, weight: Tensor) -> bool:
     )
 
 
+def can_fuse_cross_entropy(features: Tensor) -> bool:
+    """Return True if `fused_functions.linear_cross_entropy` can compute a loss of these features.
+
+    It is for training on a GPU in bf16, with Triton.
+    """
+    return (
+        features.dtype == torch.bfloat16
+        and torch.is_grad_enabled()
+        and torch.is_autocast_enabled(features.device.type)
+        and has_triton(features)
+        and features.numel() > 0
+    )
+
+
 def has_triton(tensor: Tensor) -> bool:
     """Return True if Triton kernels can read this tensor and torch.compile is not active.
 

@@ -8,6 +8,7 @@ A graph always reads and writes the same memory. The batch is therefore copied i
 and the learning rate and the number of targets are tensors, too.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ from seqloom.training.step import (
     clip_gradients,
 )
 
+SWITCH_SECONDS = 0.0005
+"""Time after which Python switches to another thread that waits."""
 WARM_UPS = 3
 """Number of times that a function runs before it is captured. In these runs, libraries choose
 algorithms and allocate workspaces."""
@@ -59,8 +62,7 @@ class Capture:
 
     def run(self, batch: Batch) -> None:
         """Copy a batch into the input tensors of the graph and replay the graph."""
-        for target, tensor in zip(self.batch.tensors(), batch.tensors(), strict=True):
-            target.copy_(tensor, non_blocking=True)
+        self.batch.copy_from(batch)
         self.replay()
 
 
@@ -96,6 +98,10 @@ class CapturedSteps:
         self.seconds = 0.0
         """Time spent on captures, compilation included."""
         on_gpu = world.device.type == "cuda"
+        if on_gpu:
+            # Other threads plan and prepare batches. By default they keep this thread waiting for 5 ms
+            # whenever it needs the interpreter, and a step takes about 20 ms.
+            sys.setswitchinterval(SWITCH_SECONDS)
         self._pool = torch.cuda.graph_pool_handle() if on_gpu else None
         # All warm-ups use one stream, because the allocator reuses memory only within a stream.
         self._stream = torch.cuda.Stream(world.device) if on_gpu else None
@@ -169,7 +175,7 @@ class CapturedSteps:
         capture the function."""
         key = (function.__name__, *(tensor.shape for tensor in batch.tensors()))
         if key not in self._captures:
-            fixed = batch.map(lambda tensor: tensor.to(self.world.device, copy=True))
+            fixed = batch.in_one_block(device=self.world.device)
             loss = torch.zeros((), device=self.world.device)
             self._captures[key] = Capture(
                 fixed, loss, self._capture(lambda: loss.copy_(function(fixed)))

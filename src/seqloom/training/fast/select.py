@@ -16,7 +16,11 @@ from seqloom.data.batching.packing import PackedLayout, row_length
 from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
+from seqloom.models.seq2seq import Model
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 from seqloom.nn.fast.dispatch import find_triton
+from seqloom.nn.fast.fused_functions import MAX_LENGTH
+from seqloom.nn.fast.fused_transformer import supports
 
 Batching = Literal["padded", "packed", "bucketed", "windows"]
 Precision = Literal["fp32", "bf16"]
@@ -86,17 +90,20 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     return settings.loop == "captured"
 
 
-def compiles_layers(config: RunConfig, layout: BatchLayout, ranks: int) -> bool:
+def compiles_layers(config: RunConfig, model: Model, layout: BatchLayout, ranks: int) -> bool:
     """Return True if the layers of the model are compiled before training steps are captured.
 
     The setting `training.compile` decides. With "auto", they are compiled if compilation takes less
     time than it saves, on a single rank and with packed batches. Only Transformers have packed
     batches. Other layouts have several batch shapes, and the layers would be compiled for each.
+    Layers with fused kernels (`nn/fast/fused_transformer.py`) are faster than compiled layers.
     """
     settings = config.training
     if settings.compile != "auto":
         return settings.compile
     if ranks > 1 or not isinstance(layout, PackedLayout) or not find_triton():
+        return False
+    if layout.length <= MAX_LENGTH and has_fused_layers(model):
         return False
     layers = [
         part
@@ -106,6 +113,15 @@ def compiles_layers(config: RunConfig, layout: BatchLayout, ranks: int) -> bool:
     passes = 2 if settings.r_drop else 1
     widths = sum(part.layers * part.width for part in layers)
     return passes * settings.steps * settings.batch_tokens * widths >= MIN_COMPILED_WORK
+
+
+def has_fused_layers(model: Model) -> bool:
+    """Return True if there are fused kernels for all layers of the model."""
+    return all(
+        isinstance(part, TransformerEncoder | TransformerDecoder) and supports(part.layers)
+        for part in (model.encoder, model.decoder)
+        if part is not None
+    )
 
 
 def choose_precision(
