@@ -70,7 +70,10 @@ def table(results: dict[str, Any]) -> str:
         " | ".join(
             (
                 f"| {names[kind]}",
-                *(mean_and_deviation([run["losses"][step] for run in by_seed.values()]) for step in shown),
+                *(
+                    mean_and_deviation([run["losses"][step] for run in by_seed.values()])
+                    for step in shown
+                ),
                 mean_and_deviation([run["dev_loss"] for run in by_seed.values()]) + " |",
             )
         )
@@ -105,7 +108,9 @@ def main() -> None:
             runs[kind] = {seed: future.result() for seed, future in futures.items()}
         print(kind, {seed: run["dev_loss"] for seed, run in runs[kind].items()}, flush=True)
     results = {
-        "machine": torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine(),
+        "machine": torch.cuda.get_device_name()
+        if torch.cuda.is_available()
+        else platform.machine(),
         "torch": torch.__version__,
         "python": platform.python_version(),
         "runs": runs,

@@ -9,6 +9,7 @@ With `--only`, the other results in OUT.json are kept.
 """
 
 import argparse
+import datetime
 import json
 import platform
 import tempfile
@@ -217,11 +218,12 @@ TEXT = """One {machine}, torch {torch}, Python {python}. Multi30k de→en, 10,00
 tokens per second, without padding, over a complete epoch, including planning, packing and copying of batches. Each new
 batch shape is captured as a CUDA graph (and compiled) once; the column "capturing" has this time, which the speed of the
 first epoch excludes. Transformer-base has 6+6 layers of width 512, the GRU has width 512. Dropout of 0.1 is applied to
-embeddings and to the outputs of sublayers or states. Written by
+embeddings and to the outputs of sublayers or states. Fused kernels (`nn/fast/fused_transformer.py`) are the default for
+these layers. Written by
 `python -m bench.train_gpu docs/results/benchmarks/training-gpu.json --multi30k FOLDER`.
 
-| model | loop | first epoch | second | capturing | padding source / target | memory |
-|---|---|---|---|---|---|---|
+| model | loop | first epoch | second | capturing | padding source / target | memory | measured |
+|---|---|---|---|---|---|---|---|
 {rows}
 
 Largest difference between the losses of fifty captured and fifty plain steps in fp32 without dropout: {checks}.
@@ -231,7 +233,7 @@ Largest difference between the losses of fifty captured and fifty plain steps in
 def format_row(label: tuple[str, str], result: dict[str, Any]) -> str:
     model, loop_name = label
     if "failed" in result:
-        return f"| {model} | {loop_name} | failed: {result['failed'][-1]} | | | | |"
+        return f"| {model} | {loop_name} | failed: {result['failed'][-1]} | | | | | |"
     padding = memory = capturing = ""
     if "padding" in result:
         padding = " / ".join(f"{100 * share:.0f} %" for share in result["padding"].values())
@@ -239,7 +241,8 @@ def format_row(label: tuple[str, str], result: dict[str, Any]) -> str:
         capturing = f"{result['recording_seconds']:.1f} s" if result["recording_seconds"] else ""
     first = f"{result['target_tokens_per_second']:,.0f}"
     second = f"{result['second_epoch_target_tokens_per_second']:,.0f}"
-    return f"| {model} | {loop_name} | {first} | {second} | {capturing} | {padding} | {memory} |"
+    cells = (model, loop_name, first, second, capturing, padding, memory)
+    return f"| {' | '.join(cells)} | {result.get('measured', 'earlier')} |"
 
 
 def table(results: dict[str, Any]) -> str:
@@ -289,6 +292,7 @@ def main() -> None:
                 results[name] = run_setting(name, Path(folder) / "run", options.multi30k)
             except Exception:
                 results[name] = {"failed": traceback.format_exc().splitlines()[-12:]}
+        results[name]["measured"] = datetime.date.today().isoformat()
         print(name, json.dumps(results[name], indent=None), flush=True)
         torch.compiler.reset()
         torch.cuda.empty_cache()

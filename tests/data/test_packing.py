@@ -92,7 +92,10 @@ def test_shapes_are_few_and_within_the_budget(corpus: Corpus, layout: BatchLayou
     batches = batches_of(layout, corpus)
     assert all(batch.targets.values.numel() <= layout.budget for batch in batches)  # type: ignore[attr-defined]
     assert all(batch.source.values.shape == batch.targets.values.shape for batch in batches)  # type: ignore[union-attr]
-    assert len({batch.targets.values.shape for batch in batches}) <= 5
+    shapes = {batch.targets.values.shape for batch in batches}
+    lengths = Counter(length for _, length in shapes)
+    assert len(lengths) <= 5
+    assert max(lengths.values()) <= 2
 
 
 @few_examples
@@ -152,6 +155,22 @@ def test_packed_rows_are_nearly_full() -> None:
     layout = PackedLayout(4096, row_length(lengths, lengths))
     plan = layout.plan(lengths, lengths, 0, 0)
     assert int((lengths + 1).sum()) > 0.95 * 4096 * (len(plan) - 1)
+
+
+def test_rows_with_unequal_sources_and_targets_are_nearly_full() -> None:
+    """A row that has more space for sources takes pairs with longer sources."""
+    generator = np.random.default_rng(0)
+    sources = generator.integers(8, 25, 20_000)
+    targets = np.maximum(1, sources + generator.integers(-4, 5, 20_000))
+    rows = fill_rows(np.arange(20_000), sources, targets, 64)
+    assert max(sources.sum(), targets.sum()) > 0.96 * 64 * len(rows)
+
+
+def test_the_rows_of_an_epoch_are_distributed_evenly() -> None:
+    """The last batch is not nearly empty, and all batches have the same shape."""
+    lengths = np.full(65 * 4 + 2, 15)  # 4 pairs fill a row of 64 tokens, so there are 66 rows
+    plan = PackedLayout(64 * 32, 64).plan(lengths, lengths, 0, 0)
+    assert sorted(len(batch) for batch in plan) == [86, 88, 88]  # 22 rows each instead of 32, 32, 2
 
 
 def test_epochs_differ_and_are_reproducible(corpus: Corpus) -> None:

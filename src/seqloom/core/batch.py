@@ -210,7 +210,9 @@ class Batch:
         dtypes = {tensor.dtype for tensor in tensors}
         if len(dtypes) > 1:
             return self.map(
-                lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype, **options).copy_(tensor)
+                lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype, **options).copy_(
+                    tensor
+                )
             )
         block = torch.empty(sum(sizes), dtype=dtypes.pop(), **options)
         parts = iter(block.split(sizes))

@@ -59,6 +59,7 @@ class ProgressMeter:
         self.earlier_seconds = session.seconds
         self.first_step = session.step
         self._waiting: _Interval | None = None
+        self._is_asynchronous = session.world.device.type != "cpu"
         self._reset()
 
     def _reset(self) -> None:
@@ -85,7 +86,7 @@ class ProgressMeter:
             self._waiting = self._interval(result, is_logged)
         if is_logged:
             self._reset()
-        if self.session.world.device.type == "cpu":
+        if not self._is_asynchronous:
             self.flush()
 
     def flush(self) -> None:
@@ -114,7 +115,7 @@ class ProgressMeter:
     def _interval(self, result: StepResult, is_logged: bool) -> _Interval:
         settings, step = self.session.config.training, self.session.step
         factor = learning_rate_factor(settings.schedule, step, settings.steps)
-        loss, is_computed = self.loss, None
+        loss, is_computed = self.loss.clone(), None
         if loss.is_cuda:
             loss = torch.empty((), pin_memory=True).copy_(self.loss, non_blocking=True)
             is_computed = torch.cuda.Event()

@@ -178,9 +178,11 @@ class TrainingConfig(Section):
     step as a CUDA graph, once per batch shape, and replays it. "auto" captures on a GPU. Default:
     "auto"."""
     compile: Literal["auto"] | bool = "auto"
-    """Compile the layers before steps are captured. Takes some tens of seconds once, and makes steps of
-    a Transformer about a quarter faster. "auto" compiles a Transformer on a single GPU if the run is
-    so long that this saves time, and if Triton and a C compiler are installed. Default: "auto"."""
+    """Compile the layers before steps are captured. Takes some tens of seconds once. "auto" compiles a
+    Transformer on a single GPU if the run is so long that this saves time, and if Triton and a C
+    compiler are installed. It does not compile layers for which seqloom has fused kernels, because
+    these are faster: layers with ReLU, dot-product attention and no rotary positions, in bf16 and
+    with rows of up to 64 tokens. Default: "auto"."""
     accumulate: int | None = Field(None, ge=1)
     """Number of batches whose gradients are added up for one step. On several ranks, this is the
     number of batches of all ranks together, and a multiple of the number of ranks. The run keeps

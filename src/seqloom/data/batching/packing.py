@@ -8,6 +8,7 @@ pairs of a row with attention masks.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -272,7 +273,7 @@ def _join_rows(rows: list[list[int]], max_rows: int) -> list[IntArray]:
     bounds = [len(rows) * number // count for number in range(count + 1)]
     return [
         np.array([index for row in rows[start:end] for index in row], dtype=np.int64)
-        for start, end in zip(bounds, bounds[1:], strict=False)
+        for start, end in pairwise(bounds)
     ]
 
 

@@ -9,6 +9,8 @@
     dropout               torch.nn.functional.dropout                CPU
     kernels               attention, one query position at a time    GPU, inference (Triton)
     layer_norm            torch.nn.LayerNorm                         GPU, inference (Triton)
+    fused_transformer     the layers in models/transformer.py        GPU, training (Triton)
+    fused_functions       parts of fused_transformer                 GPU, training (Triton)
     static_cache          key_value_cache.KeyValueCache              CUDA graphs, torch.compile
 
 `multihead` has no plain version. It prepares weights, masks, keys and values once, so that single

@@ -16,14 +16,16 @@ linear_cross_entropy  output layer and cross-entropy; the gradient overwrites th
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-MAX_LENGTH = 128
-"""Maximum number of queries and of keys in a row for which `attention` can be used."""
+MAX_LENGTH = 64
+"""Maximum number of queries and of keys in a row for which `attention` can be used. A program keeps a
+complete row in the fast memory of the GPU, about 40 KB for heads of width 64."""
 LEVELS = 1 << 16
 """The probability of keeping an entry in dropout is rounded to a multiple of 1 / LEVELS."""
 ROW_ELEMENTS, NORM_WARPS = 2048, 4
@@ -87,7 +89,9 @@ class Dropout(NamedTuple):
 NO_DROPOUT = Dropout(None, 1.0)
 
 
-def draw_dropouts(count: int, shape: Sequence[int], rate: float, device: torch.device) -> list[Dropout]:
+def draw_dropouts(
+    count: int, shape: Sequence[int], rate: float, device: torch.device
+) -> list[Dropout]:
     """Draw the masks of several dropouts with one kernel."""
     if rate == 0:
         return [NO_DROPOUT] * count
@@ -279,9 +283,7 @@ def low_precision(groups: Sequence[Sequence[Tensor]], dtype: torch.dtype) -> lis
     return [Weights(copy, group) for copy, group in zip(copies, groups, strict=True)]
 
 
-def _weight_gradients(
-    gradient: Tensor, rows: Tensor, sizes: Sequence[int]
-) -> tuple[Tensor, ...]:
+def _weight_gradients(gradient: Tensor, rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     """Return the gradients of the weights of linear layers in float32: (R, out), (R, in) -> (out, in)
 
     sizes: number of outputs of each layer
@@ -338,15 +340,20 @@ class SharedGradient:
 
     def take(self, count: int) -> Tensor:
         """Return the whole gradient, when all parts are written."""
-        assert self._whole is not None and self._written == count
+        assert self._whole is not None
+        assert self._written == count
         whole, self._whole, self._written = self._whole, None, 0
         return whole
 
 
-class SourcePart(NamedTuple):
+@dataclass(frozen=True)
+class SourcePart:
     """One of several equal parts of a tensor, and where its gradient is written.
 
-    states: (B, S, 2 D) keys and values of one layer
+    states:   (B, S, 2 D) keys and values of one layer
+    gradient: gradient of all parts
+    index:    index of this part
+    count:    number of parts
     """
 
     states: Tensor
@@ -503,8 +510,8 @@ class _Attention(torch.autograd.Function):
             "QUERIES": max(16, _power_of_two(length)),
             "KEYS": max(16, _power_of_two(keys)),
         }
-        sizes["num_warps"] = 4 if max(sizes["QUERIES"], sizes["KEYS"]) <= 64 else 8
-        if query.is_cuda:
+        sizes["num_warps"] = 4
+        if query.is_cuda and torch.version.cuda is not None:
             sizes["maxnreg"] = ATTENTION_REGISTERS
         _kernels().attention_kernel[(rows * settings.heads,)](
             *(*parts, query_bias, key_bias, value_bias, query_ids, key_ids, out, normalisers),
@@ -516,7 +523,8 @@ class _Attention(torch.autograd.Function):
             normalisers,
         )
         ctx.arguments = strides, lengths, sizes
-        ctx.source = None if source is None else source[1:]
+        if source is not None:
+            ctx.part = source.gradient, source.index, source.count
         return out
 
     @staticmethod
@@ -527,8 +535,8 @@ class _Attention(torch.autograd.Function):
         rows, _, width = parts[0].shape
         query_gradient = torch.empty_like(queries)
         source_gradient = None
-        if ctx.source is not None:
-            shared, index, count = ctx.source
+        if keys_values is not None:
+            shared, index, count = ctx.part
             source_gradient = shared.part(index, count, keys_values)
         part_gradients = _attention_parts(query_gradient, source_gradient)
         sums = _new_float(queries, rows, 3, width)

@@ -30,7 +30,9 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import PositionIds, Positions, SinusoidalPositions, expand_position_ids
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual
 
-HEAD_WIDTHS = (16, 32, 64, 128)
+PRECISION = torch.bfloat16
+"""Precision of the stream and of matrix products."""
+HEAD_WIDTHS = (16, 32, 64)
 """Widths of a head for which there is a kernel."""
 
 
@@ -49,7 +51,7 @@ def can_fuse(layers: Sequence[nn.Module], tokens: Tensor, keys: Tensor) -> bool:
         has_triton(tokens)
         and torch.is_grad_enabled()
         and torch.is_autocast_enabled(device)
-        and torch.get_autocast_dtype(device) == torch.bfloat16
+        and torch.get_autocast_dtype(device) == PRECISION
         and 0 < tokens.shape[1] <= fused.MAX_LENGTH
         and keys.shape[1] <= fused.MAX_LENGTH
         and supports(layers)
@@ -133,22 +135,32 @@ def layer_weights(layers: Sequence[EncoderLayer | DecoderLayer]) -> list[LayerWe
     """Convert the weights of all layers to bf16 with one kernel."""
     groups: list[dict[str, list[Tensor]]] = []
     for layer in layers:
-        own, feedforward = layer.attention, layer.feedforward
+        own, network = layer.attention, layer.feedforward
         group = {
-            "joined": [own.to_query.weight, own.to_key.weight, own.to_value.weight],
-            "output": [own.output_projection.weight],
-            "widen": [feedforward.widen.weight],
-            "widen_bias": [feedforward.widen.bias],
-            "narrow": [feedforward.narrow.weight],
+            "joined": [_weight(part) for part in (own.to_query, own.to_key, own.to_value)],
+            "output": [_weight(own.output_projection)],
+            "widen": [_weight(network.widen)],
+            "widen_bias": [_bias(network.widen)],
+            "narrow": [_weight(network.narrow)],
         }
         cross = layer.cross_attention if isinstance(layer, DecoderLayer) else None
         if cross is not None:
-            group["queries"] = [cross.to_query.weight]
-            group["cross_output"] = [cross.output_projection.weight]
+            group["queries"] = [_weight(cross.to_query)]
+            group["cross_output"] = [_weight(cross.output_projection)]
         groups.append(group)
     flat = [weights for group in groups for weights in group.values()]
-    converted = iter(fused.low_precision(flat, torch.bfloat16))
+    converted = iter(fused.low_precision(flat, PRECISION))
     return [LayerWeights(**{name: next(converted) for name in group}) for group in groups]
+
+
+def _weight(module: nn.Module) -> Tensor:
+    assert isinstance(module, nn.Linear)
+    return module.weight
+
+
+def _bias(module: nn.Module) -> Tensor:
+    assert isinstance(module, nn.Linear)
+    return module.bias
 
 
 @dataclass(frozen=True)
@@ -207,13 +219,13 @@ class Inputs:
             or embedder.dropout.p != rate
             or embedder.width != lookup.width
         ):
-            return embedder(self.tokens, self.position_ids).to(torch.bfloat16).contiguous()
+            return embedder(self.tokens, self.position_ids).to(PRECISION).contiguous()
         vectors = positions.tabulate(self.tokens.shape[1], lookup.weight)
         located = None
         if vectors is not None:
             ids = expand_position_ids(self.position_ids, self.tokens.shape[1], self.tokens.device)
             located = ids.expand_as(self.tokens), vectors
-        return fused.embed(self.tokens, lookup.weight, lookup.scale, located, dropout, torch.bfloat16)
+        return fused.embed(self.tokens, lookup.weight, lookup.scale, located, dropout, PRECISION)
 
 
 def encode(
@@ -264,12 +276,13 @@ def _project_memory(layers: Sequence[DecoderLayer], memory: Tensor) -> list[Sour
     """
     parts: list[Tensor] = []
     for layer in layers:
-        if layer.cross_attention is not None:
-            parts += [layer.cross_attention.to_key.weight, layer.cross_attention.to_value.weight]
+        cross = layer.cross_attention
+        if cross is not None:
+            parts += [_weight(cross.to_key), _weight(cross.to_value)]
     if not parts:
         return []
-    rows = memory.to(torch.bfloat16).flatten(0, 1)  # (B · S, D)
-    (weights,) = fused.low_precision([parts], torch.bfloat16)
+    rows = memory.to(PRECISION).flatten(0, 1)  # (B · S, D)
+    (weights,) = fused.low_precision([parts], PRECISION)
     return fused.linear_parts(rows, weights, len(memory), len(layers))
 
 
@@ -313,7 +326,7 @@ def _attention(
     is_causal: bool,
 ) -> Tensor:
     """Attend, then apply the output projection without its bias -> (B · T, D)"""
-    biases = attention.to_query.bias, attention.to_key.bias, attention.to_value.bias
+    biases = _bias(attention.to_query), _bias(attention.to_key), _bias(attention.to_value)
     settings = AttentionSettings(attention.heads, 1 / attention.score.divisor, is_causal)
     context = fused.attention(queries, source, biases, ids, settings)
     return fused.linear(context.flatten(0, 1), output)
@@ -331,7 +344,7 @@ def _self_attention(
     projected = fused.linear(stream.inputs.flatten(0, 1), weights.joined)
     parts = projected.unflatten(0, (batch, -1))
     states = _attention(layer.attention, parts, None, weights.output, (ids, ids), is_causal)
-    bias = layer.attention.output_projection.bias
+    bias = _bias(layer.attention.output_projection)
     return stream.after(states, bias, layer.attention_residual, following)
 
 
@@ -344,12 +357,14 @@ def _cross_attention(
     following: NormWeights,
 ) -> Stream:
     cross, residual = layer.cross_attention, layer.cross_attention_residual
-    assert cross is not None and residual is not None
-    assert weights.queries is not None and weights.cross_output is not None
+    assert cross is not None
+    assert residual is not None
+    assert weights.queries is not None
+    assert weights.cross_output is not None
     batch = len(stream.inputs)
     queries = fused.linear(stream.inputs.flatten(0, 1), weights.queries).unflatten(0, (batch, -1))
     states = _attention(cross, queries, source, weights.cross_output, ids, is_causal=False)
-    return stream.after(states, cross.output_projection.bias, residual, following)
+    return stream.after(states, _bias(cross.output_projection), residual, following)
 
 
 def _feedforward(
@@ -363,4 +378,4 @@ def _feedforward(
     rows = stream.inputs.flatten(0, 1)
     activated = fused.linear_relu(rows, weights.widen, weights.widen_bias, rate)
     states = fused.linear(activated, weights.narrow)
-    return stream.after(states, network.narrow.bias, layer.feedforward_residual, following)
+    return stream.after(states, _bias(network.narrow), layer.feedforward_residual, following)

@@ -233,9 +233,7 @@ def relu_gradient_kernel(
 
 
 @triton.jit
-def add_rows_kernel(
-    sums, out, rows, width, ROWS: tl.constexpr, BLOCK: tl.constexpr
-):
+def add_rows_kernel(sums, out, rows, width, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Add up partial sums: (rows, width) -> (width,)"""
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_column = column < width
@@ -256,17 +254,13 @@ def load_head(states, bias, stride, length, LENGTH: tl.constexpr, WIDTH: tl.cons
     """
     position, column = tl.arange(0, LENGTH), tl.arange(0, WIDTH)
     inside = (position < length)[:, None]
-    loaded = tl.load(
-        states + position[:, None] * stride + column[None, :], mask=inside, other=0.0
-    )
+    loaded = tl.load(states + position[:, None] * stride + column[None, :], mask=inside, other=0.0)
     shifted = loaded.to(tl.float32) + tl.load(bias + column).to(tl.float32)[None, :]
     return shifted.to(states.dtype.element_ty)
 
 
 @triton.jit
-def store_head(
-    states, sums, values, stride, length, LENGTH: tl.constexpr, WIDTH: tl.constexpr
-):
+def store_head(states, sums, values, stride, length, LENGTH: tl.constexpr, WIDTH: tl.constexpr):
     """Store vectors of one head at all positions of a row, and their sum over the positions."""
     position, column = tl.arange(0, LENGTH), tl.arange(0, WIDTH)
     inside = (position < length)[:, None]
