@@ -62,17 +62,18 @@ class BucketLayout:
         length = int(self._bucket_lengths(sizes).max())
         shape = (self.budget // length, length)
         rows = np.arange(len(indices))
-        grid = TokenGrid(shape, rows, np.zeros_like(rows))
+        columns = np.zeros_like(rows)
         source: Source | None = None
         match sources:
             case TokenRows():
-                source = grid.place(sources, last=END)
+                source = TokenGrid(shape, rows, columns, sources).ending_with(END)
                 # Attention needs at least one source position, so END is written to empty rows.
                 source.values[len(indices) :, 0] = END
                 source.lengths[len(indices) :] = 1
             case Images():
                 source = _with_black_images(sources, shape[0])
-        return Batch(source, grid.place(targets, first=START), grid.place(targets, last=END))
+        grid = TokenGrid(shape, rows, columns, targets)
+        return Batch(source, grid.starting_with(START), grid.ending_with(END))
 
     def _bucket_lengths(self, sizes: IntArray) -> IntArray:
         """Return, for each size, the bucket length to which a sequence of that size is padded."""

@@ -23,49 +23,53 @@ from seqloom.text.vocabulary import END, PAD, START
 
 class TokenGrid:
     """Assigns each text a row and a column in a (B, T) tensor. The tensor holds either the sources
-    or the targets of a batch. A row can hold several texts."""
+    or the targets of a batch. A row can hold several texts. START or END is added to each text."""
 
-    def __init__(self, shape: tuple[int, int], rows: IntArray, columns: IntArray) -> None:
-        """Set the place of each text in the tensor.
+    def __init__(
+        self, shape: tuple[int, int], rows: IntArray, columns: IntArray, texts: TokenRows
+    ) -> None:
+        """Place texts in the tensor.
 
         shape:   (B, T), the shape of the tensor
         rows:    the row of each text, in ascending order
         columns: the column at which each text starts
+        texts:   the texts, without START and END
         """
         self.shape = shape
         self.rows = rows
         self.starts = rows * shape[1] + columns  # indices into the flattened (B, T) tensor
+        self.lengths = texts.lengths + 1
+        self.texts = np.full(shape[0] * shape[1], PAD, dtype=np.int64)
+        self.texts[_ranges(self.starts, texts.lengths)] = texts.ids
+        row_lengths = np.bincount(rows, weights=self.lengths, minlength=shape[0])
+        self.row_lengths = torch.from_numpy(row_lengths.astype(np.int64))
 
-    def place(self, texts: TokenRows, first: int | None = None, last: int | None = None) -> Padded:
-        """Return token ids (B, T) with each text at its row and column, and the length of each row.
+    def starting_with(self, token: int) -> Padded:
+        """Return token ids (B, T) with `token` before each text, and the length of each row."""
+        tokens = np.full_like(self.texts, PAD)
+        tokens[1:] = self.texts[:-1]
+        tokens[self.starts] = token
+        return Padded(self._reshape(tokens), self.row_lengths)
 
-        Each text gets one more token: either `first` at its start or `last` at its end.
-        """
-        flat = np.full(self.shape[0] * self.shape[1], PAD, dtype=np.int64)
-        shift = int(first is not None)
-        flat[_ranges(self.starts + shift, texts.lengths)] = texts.ids
-        if first is not None:
-            flat[self.starts] = first
-        if last is not None:
-            flat[self.starts + texts.lengths] = last
-        row_lengths = np.bincount(self.rows, weights=texts.lengths + 1, minlength=self.shape[0])
-        return Padded(self._reshape(flat), torch.from_numpy(row_lengths.astype(np.int64)))
+    def ending_with(self, token: int) -> Padded:
+        """Return token ids (B, T) with `token` after each text, and the length of each row."""
+        tokens = self.texts.copy()
+        tokens[self.starts + self.lengths - 1] = token
+        return Padded(self._reshape(tokens), self.row_lengths.clone())
 
-    def pairs_and_positions(self, lengths: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
+    def pairs_and_positions(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return two (B, T) tensors, with which a model can tell apart the pairs of a row.
 
         The first tensor holds, for each token, the number of its pair. Pairs are counted from 1 in
         each row. Padding has the number 0.
         The second tensor holds, for each token, its position within its text, counted from 0.
-
-        lengths: length of each text, including the START or END that `place` adds
         """
-        pairs = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
+        pairs = np.zeros_like(self.texts)
         positions = np.zeros_like(pairs)
-        cells = _ranges(self.starts, lengths)
+        cells = _ranges(self.starts, self.lengths)
         first_of_row = np.searchsorted(self.rows, self.rows)
-        pairs[cells] = np.repeat(np.arange(len(lengths)) - first_of_row + 1, lengths)
-        positions[cells] = cells - np.repeat(self.starts, lengths)
+        pairs[cells] = np.repeat(np.arange(len(self.lengths)) - first_of_row + 1, self.lengths)
+        positions[cells] = cells - np.repeat(self.starts, self.lengths)
         return self._reshape(pairs), self._reshape(positions)
 
     def _reshape(self, flat: IntArray) -> torch.Tensor:
@@ -182,15 +186,15 @@ class PackedLayout:
         source = None
         source_pairs = source_positions = torch.zeros(shape[0], 0, dtype=torch.long)
         if sources is not None:
-            source_grid = TokenGrid(shape, positions.rows, positions.source_columns)
-            source = source_grid.place(sources, last=END)
-            source_pairs, source_positions = source_grid.pairs_and_positions(sources.lengths + 1)
-        target_grid = TokenGrid(shape, positions.rows, positions.target_columns)
-        target_pairs, target_positions = target_grid.pairs_and_positions(targets.lengths + 1)
+            source_grid = TokenGrid(shape, positions.rows, positions.source_columns, sources)
+            source = source_grid.ending_with(END)
+            source_pairs, source_positions = source_grid.pairs_and_positions()
+        target_grid = TokenGrid(shape, positions.rows, positions.target_columns, targets)
+        target_pairs, target_positions = target_grid.pairs_and_positions()
         return Batch(
             source=source,
-            inputs=target_grid.place(targets, first=START),
-            targets=target_grid.place(targets, last=END),
+            inputs=target_grid.starting_with(START),
+            targets=target_grid.ending_with(END),
             packing=Packing(source_pairs, target_pairs, source_positions, target_positions),
         )
 
