@@ -55,6 +55,8 @@ class TransformerEncoder(EncoderModule):
             inputs = Inputs(self.embedder, source.values, position_ids)
             pairs = mask.long() if packing is None else packing.source_pairs  # 0 is padding
             states = fused_transformer.encode(self.layers, self.norm, inputs, pairs)
+            if packing is None:  # the decoder may be recurrent and expects float32
+                states = states.float()
         else:
             stream = self.embedder(source.values, position_ids)  # (B, S, D)
             visible = mask[:, None, None] if packing is None else packing.source_mask

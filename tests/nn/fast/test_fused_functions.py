@@ -330,6 +330,7 @@ POST_NORM = ("model.encoder.norm=post", "model.decoder.norm=post")
 LEARNED = tuple(
     f"model.{side}.positions={{kind='learned', max_length=20}}" for side in ("encoder", "decoder")
 )
+COPYING = ("text.shared=true", "model.decoder.copying=true")
 LANGUAGE_MODEL = (
     "task.kind=language-model",
     "model.encoder.kind=none",
@@ -359,7 +360,7 @@ def loss_and_gradients(model: Model, batch: Batch) -> list[Tensor]:
     return [loss.detach(), *(gradient for gradient in gradients if gradient is not None)]
 
 
-@pytest.mark.parametrize("changes", [(), POST_NORM, LEARNED, LANGUAGE_MODEL], ids=str)
+@pytest.mark.parametrize("changes", [(), POST_NORM, LEARNED, COPYING, LANGUAGE_MODEL], ids=str)
 @pytest.mark.parametrize("make_batch", [packed_batch, padded_batch])
 def test_a_model_with_fused_layers_has_the_same_loss_and_gradients(
     changes: tuple[str, ...], make_batch: Callable[[], Batch], request: pytest.FixtureRequest
@@ -404,6 +405,23 @@ def test_when_layers_are_fused(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not can_fuse(frozen)
         monkeypatch.setattr(dispatch, "TRITON_INTERPRETED", False)
         assert not can_fuse(), "no GPU"
+
+
+def test_a_recurrent_decoder_can_read_the_states_of_a_fused_encoder() -> None:
+    recurrent = "model.decoder={kind='recurrent', cell='gru', width=32, attention={}}"
+    model = small_model(recurrent, "model.tie=none")
+    assert model.encoder is not None
+    batch = padded_batch()
+    assert batch.source is not None
+    with torch.autocast("cpu", torch.bfloat16):
+        assert isinstance(model.encoder, transformer.TransformerEncoder)
+        assert fused_transformer.can_fuse(
+            model.encoder.layers, batch.inputs.values, batch.inputs.values
+        )
+        memory = model.encoder(batch.source)
+        assert memory.states.dtype == memory.summary.dtype == torch.float32
+        token_loss(model, batch, 0.1).backward()
+    assert all(parameter.grad is not None for parameter in model.encoder.layers[0].parameters())
 
 
 def test_dropout_in_fused_layers(fused_in_fp32: None) -> None:
