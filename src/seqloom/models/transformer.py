@@ -20,7 +20,7 @@ from seqloom.models.interface import (
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast import fused_transformer
-from seqloom.nn.fast.fused_transformer import Inputs, can_fuse
+from seqloom.nn.fast.fused_transformer import TokenInputs, can_fuse
 from seqloom.nn.fast.layer_norm import LayerNorm
 from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
@@ -52,7 +52,7 @@ class TransformerEncoder(EncoderModule):
         mask = source.mask
         position_ids = 0 if packing is None else packing.source_positions
         if can_fuse(self.layers, source.values, source.values):
-            inputs = Inputs(self.embedder, source.values, position_ids)
+            inputs = TokenInputs(self.embedder, source.values, position_ids)
             pairs = mask.long() if packing is None else packing.source_pairs  # 0 is padding
             states = fused_transformer.encode(self.layers, self.norm, inputs, pairs)
             if packing is None:  # the decoder may be recurrent and expects float32
@@ -204,7 +204,7 @@ class TransformerDecoder(DecoderModule):
         position_ids = 0 if packing is None else packing.target_positions
         memory_mask = memory.mask[:, None, None] if packing is None else packing.cross_mask
         if can_fuse(self.layers, tokens, memory.states):
-            inputs = Inputs(self.embedder, tokens, position_ids)
+            inputs = TokenInputs(self.embedder, tokens, position_ids)
             if packing is None:
                 pairs = torch.ones_like(tokens), memory.mask.long()  # 0 is padding
             else:

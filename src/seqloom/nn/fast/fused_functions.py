@@ -75,8 +75,8 @@ def _add_rows(sums: Tensor) -> Tensor:
     return out
 
 
-class Dropout(NamedTuple):
-    """Dropout with a given mask.
+class DropoutMask(NamedTuple):
+    """The mask of a dropout.
 
     mask:  uint8, 1 for entries that are kept; None: no dropout
     scale: the factor of the entries that are kept
@@ -86,12 +86,12 @@ class Dropout(NamedTuple):
     scale: float
 
 
-NO_DROPOUT = Dropout(None, 1.0)
+NO_DROPOUT = DropoutMask(None, 1.0)
 
 
 def draw_dropouts(
     count: int, shape: Sequence[int], rate: float, device: torch.device
-) -> list[Dropout]:
+) -> list[DropoutMask]:
     """Draw the masks of several dropouts with one kernel."""
     if rate == 0:
         return [NO_DROPOUT] * count
@@ -102,7 +102,7 @@ def draw_dropouts(
     _kernels().dropout_mask_kernel[(_divide_up(masks.numel(), 8 * MASK_BLOCK),)](
         *(seed, masks, masks.numel(), levels), BLOCK=MASK_BLOCK, num_warps=4
     )
-    return [Dropout(mask, LEVELS / levels) for mask in masks]
+    return [DropoutMask(mask, LEVELS / levels) for mask in masks]
 
 
 def embed(
@@ -110,7 +110,7 @@ def embed(
     table: Tensor,
     scale: float,
     positions: tuple[Tensor, Tensor] | None,
-    dropout: Dropout,
+    dropout: DropoutMask,
     dtype: torch.dtype,
 ) -> Tensor:
     """Compute dropout(table[token] · scale + position vector): (B, T) -> (B, T, D)
@@ -133,7 +133,7 @@ class _Embed(torch.autograd.Function):
         table: Tensor,
         scale: float,
         positions: tuple[Tensor, Tensor] | None,
-        dropout: Dropout,
+        dropout: DropoutMask,
         dtype: torch.dtype,
     ) -> Tensor:
         width = table.shape[1]
@@ -181,7 +181,11 @@ class NormWeights(NamedTuple):
 
 
 def add_norm(
-    skip: Tensor, states: Tensor | None, bias: Tensor | None, dropout: Dropout, norm: NormWeights
+    skip: Tensor,
+    states: Tensor | None,
+    bias: Tensor | None,
+    dropout: DropoutMask,
+    norm: NormWeights,
 ) -> tuple[Tensor, Tensor]:
     """Compute x = skip + dropout(states + bias). Return x and its layer normalisation.
 
@@ -202,7 +206,7 @@ class _AddNorm(torch.autograd.Function):
         skip: Tensor,
         states: Tensor | None,
         bias: Tensor | None,
-        dropout: Dropout,
+        dropout: DropoutMask,
         norm_weight: Tensor,
         norm_bias: Tensor,
         epsilon: float,
@@ -571,13 +575,13 @@ def linear_cross_entropy(
     smoothing: ε of label smoothing
     excluded:  number of tokens with probability 0. Their ids are 0 to excluded - 1
     """
-    loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+    loss: Tensor = _FusedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         features, weight, bias, targets, smoothing, padding, excluded
     )
     return loss
 
 
-class _LinearCrossEntropy(torch.autograd.Function):
+class _FusedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqloom.nn import dropout as nn_dropout
+from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup
 from seqloom.nn.fast import fused_functions as fused
 from seqloom.nn.fast.dispatch import MAX_NORM_WIDTH, has_triton
 from seqloom.nn.fast.fused_functions import (
     NO_DROPOUT,
     AttentionSettings,
-    Dropout,
+    DropoutMask,
     NormWeights,
     SourcePart,
     Weights,
@@ -174,7 +174,7 @@ class Stream:
 
     residual: Tensor
     inputs: Tensor
-    dropouts: Iterator[Dropout]
+    dropouts: Iterator[DropoutMask]
 
     def after(
         self, states: Tensor, bias: Tensor, residual: Residual, following: NormWeights
@@ -192,7 +192,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class TokenInputs:
     """The inputs of an encoder or a decoder.
 
     embedder:     computes the inputs of the first layer
@@ -204,7 +204,7 @@ class Inputs:
     tokens: Tensor
     position_ids: PositionIds
 
-    def embed(self, dropout: Dropout, rate: float) -> Tensor:
+    def embed(self, dropout: DropoutMask, rate: float) -> Tensor:
         """Return the inputs of the first layer in bf16: (B, T, D)
 
         dropout: used if the rate of the embedder's dropout is `rate`
@@ -215,7 +215,7 @@ class Inputs:
             or not lookup.is_deterministic
             or lookup.replaced is not None
             or type(positions) not in (Positions, SinusoidalPositions)
-            or type(embedder.dropout) is not nn_dropout.Dropout
+            or type(embedder.dropout) is not Dropout
             or embedder.dropout.p != rate
             or embedder.width != lookup.width
         ):
@@ -229,7 +229,7 @@ class Inputs:
 
 
 def encode(
-    layers: Sequence[EncoderLayer], final_norm: nn.Module, inputs: Inputs, ids: Tensor
+    layers: Sequence[EncoderLayer], final_norm: nn.Module, inputs: TokenInputs, ids: Tensor
 ) -> Tensor:
     """Apply the layers of an encoder and the final normalisation -> (B, S, D) in bf16
 
@@ -247,7 +247,7 @@ def encode(
 def decode(
     layers: Sequence[DecoderLayer],
     final_norm: nn.Module,
-    inputs: Inputs,
+    inputs: TokenInputs,
     memory: Tensor,
     ids: tuple[Tensor, Tensor],
 ) -> Tensor:
@@ -299,7 +299,7 @@ def _norm_weights(norm: nn.LayerNorm) -> NormWeights:
     return NormWeights(norm.weight, norm.bias, norm.eps)
 
 
-def _start(residuals: Sequence[Residual], inputs: Inputs) -> Stream:
+def _start(residuals: Sequence[Residual], inputs: TokenInputs) -> Stream:
     """Return the state before the first sublayer.
 
     residuals: the residual connections of all sublayers
