@@ -16,6 +16,8 @@ from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
 from seqloom.data.batching.packing import PackedLayout
 from seqloom.models.build import build_model
+from seqloom.models.transformer import TransformerEncoder
+from seqloom.nn.fast.fused_transformer import supports
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
@@ -24,6 +26,7 @@ from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import build_optimizer
+from seqloom.training.parallel.gradients import checkpoint_activations
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from seqloom.training.step import SeededBatch, train_step
@@ -279,9 +282,11 @@ def test_layers_are_compiled_if_it_saves_time(
     assert compiles(tiny_config(*changes), layout, ranks) == expected
 
 
-def compiles(config: RunConfig, layout: BatchLayout, ranks: int) -> bool:
+def compiles(
+    config: RunConfig, layout: BatchLayout, ranks: int, precision: select.Precision = "bf16"
+) -> bool:
     model = build_model(config.model, Signature(Tokens(20), Tokens(20), shared=False))
-    return select.compiles_layers(config, model, layout, ranks)
+    return select.compiles_layers(config, model, layout, precision, ranks)
 
 
 def test_layers_with_fused_kernels_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,6 +294,7 @@ def test_layers_with_fused_kernels_are_not_compiled(monkeypatch: pytest.MonkeyPa
     long = ("training.steps=1000000", "training.batch_tokens=25600")
     config = tiny_config(*TRANSFORMER, *long, *FUSED)
     assert not compiles(config, PACKED, 1)
+    assert compiles(config, PACKED, 1, "fp32"), "the kernels are for bf16"
     assert compiles(config, PackedLayout(4096, 256), 1), "rows are too long for the kernels"
     for change in (
         "model.encoder.activation=gelu",
@@ -297,6 +303,25 @@ def test_layers_with_fused_kernels_are_not_compiled(monkeypatch: pytest.MonkeyPa
         "model.encoder.positions={kind='rotary'}",
     ):
         assert compiles(tiny_config(*TRANSFORMER, *long, *FUSED, change), PACKED, 1), change
+
+
+def test_layers_with_a_changed_forward_are_not_fused() -> None:
+    """Fused functions do not call the layers, so they would ignore checkpointing and hooks."""
+
+    config = tiny_config(*TRANSFORMER, *FUSED).model
+
+    def encoder() -> TransformerEncoder:
+        model = build_model(config, Signature(Tokens(20), Tokens(20), shared=False))
+        assert isinstance(model.encoder, TransformerEncoder)
+        return model.encoder
+
+    assert supports(encoder().layers)
+    checkpointed, hooked, prehooked = encoder(), encoder(), encoder()
+    checkpoint_activations(checkpointed)
+    hooked.layers[0].register_forward_hook(lambda *given: None)
+    prehooked.layers[0].register_forward_pre_hook(lambda *given: None)
+    for changed in (checkpointed, hooked, prehooked):
+        assert not supports(changed.layers)
 
 
 def test_r_drop_doubles_the_work_that_compiled_layers_save(monkeypatch: pytest.MonkeyPatch) -> None:

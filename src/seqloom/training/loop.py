@@ -182,7 +182,7 @@ def capture_steps(session: Session) -> CapturedSteps | None:
     if not uses_cuda_graphs(session.config, session.world.device):
         return None
     layout, ranks = session.stream.layout, session.world.size
-    if compiles_layers(session.config, session.model, layout, ranks):
+    if compiles_layers(session.config, session.model, layout, session.precision, ranks):
         compile_for_capture(session.model)
     # Captured steps use teacher forcing and no minimum risk training, so the loss does not depend
     # on the step number.

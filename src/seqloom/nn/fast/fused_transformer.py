@@ -66,8 +66,18 @@ def supports(layers: Sequence[nn.Module]) -> bool:
 
 
 def _is_standard(layer: nn.Module) -> bool:
-    """Return True if the fused functions can compute this layer."""
-    if type(layer) not in (EncoderLayer, DecoderLayer) or layer._compiled_call_impl is not None:
+    """Return True if the fused functions can compute this layer.
+
+    They do not call the layer. So it must not be compiled, and its `forward` must not be changed, for
+    example by activation checkpointing or by a hook.
+    """
+    is_changed = (
+        layer._compiled_call_impl is not None
+        or "forward" in vars(layer)
+        or layer._forward_hooks
+        or layer._forward_pre_hooks
+    )
+    if type(layer) not in (EncoderLayer, DecoderLayer) or is_changed:
         return False
     assert isinstance(layer, EncoderLayer | DecoderLayer)
     feedforward = layer.feedforward

@@ -89,7 +89,9 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     return settings.loop == "captured"
 
 
-def compiles_layers(config: RunConfig, model: Model, layout: BatchLayout, ranks: int) -> bool:
+def compiles_layers(
+    config: RunConfig, model: Model, layout: BatchLayout, precision: Precision, ranks: int
+) -> bool:
     """Return True if the layers of the model are compiled before training steps are captured.
 
     The setting `training.compile` decides. With "auto", they are compiled if compilation takes less
@@ -102,7 +104,7 @@ def compiles_layers(config: RunConfig, model: Model, layout: BatchLayout, ranks:
         return settings.compile
     if ranks > 1 or not isinstance(layout, PackedLayout) or not find_triton():
         return False
-    if layout.length <= MAX_LENGTH and has_fused_layers(model):
+    if precision == "bf16" and layout.length <= MAX_LENGTH and has_fused_layers(model):
         return False
     layers = [
         part
