@@ -17,7 +17,7 @@ from seqloom.training.step import StepResult, check_step_is_finite
 LOG_EVERY = 20
 """Number of steps between two `step` events in the event log."""
 MAX_DELAY = 8
-"""Maximum number of steps after which the event of a step is reported."""
+"""Maximum number of steps between a step and the report of its event."""
 REPORT_EVERY = 0.5
 """Minimum number of seconds between two progress reports."""
 
@@ -29,7 +29,7 @@ class _Interval:
     step:          number of the last step
     targets:       number of targets of all steps
     loss:          sum of the losses of all targets, in host memory
-    is_computed:   the GPU has computed `loss` when this event occurs; None: it is computed
+    is_computed:   occurs when the GPU has computed `loss`; None: `loss` is already computed
     learning_rate: learning rate of the last step
     last:          result of the last step
     is_logged:     True if the event goes to the event log, False if it is only reported

@@ -131,8 +131,8 @@ class PackedLayout:
     """Places several source-target pairs in each row of a batch.
 
     A pair with a source or target longer than `length` goes to another batch, in which the rows
-    are longer: 2, 4, … times `length` tokens, but at most `budget`. A batch has at most so many rows
-    as fit in `budget`. The rows of an epoch are distributed evenly over its batches, so that the last
+    are longer: 2, 4, … times `length` tokens, but at most `budget`. A batch has at most as many
+    rows as fit in `budget`. The rows of an epoch are distributed evenly over its batches, so that the last
     batch is not nearly empty.
 
     budget: maximum number of source tokens in a batch, including padding. The maximum for target

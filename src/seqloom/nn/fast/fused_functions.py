@@ -25,7 +25,7 @@ from torch import Tensor
 
 MAX_LENGTH = 64
 """Maximum number of queries and of keys in a row for which `attention` can be used. A program keeps a
-complete row in the fast memory of the GPU, about 40 KB for heads of width 64."""
+complete row in shared memory, about 40 KB for heads of width 64."""
 LEVELS = 1 << 16
 """The probability of keeping an entry in dropout is rounded to a multiple of 1 / LEVELS."""
 ROW_ELEMENTS, NORM_WARPS = 2048, 4
@@ -36,7 +36,7 @@ ATTENTION_REGISTERS = 128
 """Maximum number of registers of a thread of the attention kernels. With more, fewer programs run at the
 same time."""
 MASK_BLOCK = 1024
-"""Number of draws of a program of `dropout_mask_kernel`, which suffice for eight entries each."""
+"""Number of random draws of a program of `dropout_mask_kernel`. Each draw decides about eight entries."""
 SUM_PROGRAMS = 1056
 """Number of programs that compute partial sums. It does not depend on the GPU, so that the results do
 not depend on it either."""
@@ -59,10 +59,12 @@ def _power_of_two(number: int) -> int:
 
 
 def _divide_up(number: int, divisor: int) -> int:
+    """Divide and round up."""
     return -(-number // divisor)
 
 
 def _new_float(like: Tensor, *shape: int) -> Tensor:
+    """Return an uninitialised float32 tensor on the device of `like`."""
     return torch.empty(shape, dtype=torch.float32, device=like.device)
 
 

@@ -31,7 +31,7 @@ from seqloom.training.step import (
 )
 
 SWITCH_SECONDS = 0.0005
-"""Time after which Python switches to another thread that waits."""
+"""Number of seconds that a Python thread may run while another thread waits for the interpreter."""
 WARM_UPS = 3
 """Number of times that a function runs before it is captured. In these runs, libraries choose
 algorithms and allocate workspaces."""
