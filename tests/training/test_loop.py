@@ -1,5 +1,6 @@
 """Whole training runs: when they stop, what they write, and how they resume."""
 
+import gc
 import math
 import re
 from collections.abc import Callable
@@ -348,3 +349,17 @@ def test_a_recipe_can_be_a_file_or_a_dict(tmp_path: Path) -> None:
     expected = train(config, tmp_path / "config").best
     assert train(str(tmp_path / "tiny.toml"), tmp_path / "file").best == expected
     assert train(config.model_dump(mode="json"), tmp_path / "dict").best == expected
+
+
+def test_the_garbage_collector_ignores_older_objects_during_training(tmp_path: Path) -> None:
+    counts: list[int] = []
+    config = tiny_config("training.steps=2", "training.evaluate_every=2")
+    was_frozen = gc.get_freeze_count() > 0
+    gc.unfreeze()
+    try:
+        train(config, tmp_path / "run", report=lambda event: counts.append(gc.get_freeze_count()))
+        assert gc.get_freeze_count() == 0
+    finally:
+        if was_frozen:
+            gc.freeze()
+    assert counts[-1] > 1000

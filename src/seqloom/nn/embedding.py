@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from seqloom.nn.dropout import build_dropout
 from seqloom.nn.fast.cross_entropy import linear_cross_entropy_sum
-from seqloom.nn.fast.dispatch import can_fuse_cross_entropy, on_cpu_without_autocast
+from seqloom.nn.fast.dispatch import can_fuse_loss, on_cpu_without_autocast
 from seqloom.nn.fast.fused_functions import linear_cross_entropy
 from seqloom.nn.fast.linear import Linear
 from seqloom.nn.losses import cross_entropy_sum
@@ -290,7 +290,7 @@ class Readout(nn.Module):
         # On a GPU, padding is not dropped: the host would need the number of real positions, and to
         # copy it from the GPU the host would wait for all work in progress.
         hidden = self.hidden_layer(features.flatten(0, 1))
-        if can_fuse_cross_entropy(hidden):
+        if can_fuse_loss(hidden):
             return linear_cross_entropy(
                 hidden,
                 self.output.weight,

@@ -17,6 +17,8 @@ from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
+from seqloom.nn.fast import fused_functions
+from seqloom.nn.fast.dispatch import can_fuse_loss
 from seqloom.text.vocabulary import END, PAD, START
 
 
@@ -54,8 +56,8 @@ class PassOutput:
     log_probabilities: Tensor
 
     @classmethod
-    def compute(cls, model: Model, batch: Batch) -> "PassOutput":
-        logits = model(batch).logits()  # (B, T, V)
+    def of(cls, logits: Tensor) -> "PassOutput":
+        """Convert logits (B, T, V)."""
         wide = logits.float() if logits.dtype == torch.bfloat16 else logits
         log_probabilities = wide.log_softmax(dim=-1)
         return cls(log_probabilities.masked_fill(log_probabilities == float("-inf"), 0.0))
@@ -102,7 +104,10 @@ def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> 
     """
     # The loss ignores PAD. Set every position beyond the length of its row to PAD.
     targets = batch.targets.values.masked_fill(~batch.targets.mask, PAD)
-    first, second = PassOutput.compute(model, batch), PassOutput.compute(model, batch)
+    first_logits, second_logits = model(batch).logits(), model(batch).logits()  # (B, T, V)
+    if can_fuse_loss(first_logits):
+        return fused_functions.r_drop(first_logits, second_logits, targets, smoothing, weight, PAD)
+    first, second = PassOutput.of(first_logits), PassOutput.of(second_logits)
     nll = first.cross_entropy(targets, smoothing) + second.cross_entropy(targets, smoothing)
     return nll / 2 + weight / 4 * symmetric_divergence(first, second, targets)
 

@@ -6,6 +6,7 @@ Without a GPU they run in Triton's interpreter, if Triton is installed.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -24,8 +25,16 @@ from seqloom.models.seq2seq import Model
 from seqloom.nn import embedding
 from seqloom.nn.fast import dispatch, fused_transformer
 from seqloom.nn.fast import fused_functions as fused
-from seqloom.nn.fast.fused_functions import NO_DROPOUT, AttentionSettings, NormWeights, Weights
+from seqloom.nn.fast.fused_functions import (
+    NO_DROPOUT,
+    AttentionSettings,
+    DropoutDraw,
+    NormWeights,
+    Weights,
+)
 from seqloom.nn.transformer import EncoderLayer
+from seqloom.tasks import losses
+from seqloom.tasks.losses import PassOutput, r_drop_loss, symmetric_divergence
 from seqloom.text.vocabulary import PAD
 from token_loss import token_loss
 
@@ -51,7 +60,7 @@ def fused_in_fp32(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(fused_transformer, "PRECISION", torch.float32)
     monkeypatch.setattr(transformer, "can_fuse", can_fuse)
     monkeypatch.setattr(embedding, "on_cpu_without_autocast", lambda features: False)
-    monkeypatch.setattr(embedding, "can_fuse_cross_entropy", lambda features: True)
+    monkeypatch.setattr(embedding, "can_fuse_loss", lambda features: True)
     yield
     assert calls
 
@@ -101,16 +110,29 @@ def test_normalisation_without_a_sublayer() -> None:
     )
 
 
+def mask_of(dropout: DropoutDraw, shape: tuple[int, ...]) -> Tensor:
+    """1 for the entries that a dropout keeps, 0 for the others."""
+    nothing = torch.zeros(shape[-1])
+    states = torch.ones(shape)
+    kept, _ = fused.add_norm(torch.zeros(shape), states, nothing, dropout, norm(nothing, nothing))
+    return (kept > 0).long()
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize("width", [WIDTH, 2500])
-def test_bias_dropout_residual_connection_and_normalisation(rate: float, width: int) -> None:
-    shape = (2, 5, width)
-    (dropout,) = fused.draw_dropouts(1, shape, rate, CPU)
+@pytest.mark.parametrize("programs", [3, 1056])
+def test_bias_dropout_residual_connection_and_normalisation(
+    rate: float, width: int, programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With three programs, each one computes the gradients of several blocks of rows."""
+    monkeypatch.setattr(fused, "SUM_PROGRAMS", programs)
+    shape = (5, 23, width)
+    (dropout,) = fused.draw_dropouts(1, rate, CPU)
+    mask = mask_of(dropout, shape)
+    assert (mask == 0).any() == (rate > 0)
 
     def plain(skip: Tensor, states: Tensor, bias: Tensor, *own: Tensor) -> tuple[Tensor, Tensor]:
-        added = states + bias
-        if dropout.mask is not None:
-            added = added * dropout.mask * dropout.scale
+        added = (states + bias) * mask * dropout.scale
         return skip + added, plain_norm(skip + added, *own)
 
     assert_same(
@@ -136,25 +158,22 @@ def test_gradient_of_the_normalisation_alone() -> None:
 
 
 def test_dropout_masks() -> None:
-    masks = [each.mask for each in fused.draw_dropouts(3, (200, 100), 0.25, CPU)]
+    shape = (200, 100)
+    masks = [mask_of(each, shape) for each in fused.draw_dropouts(3, 0.25, CPU)]
     for mask in masks:
-        assert mask is not None
         kept = mask.double().mean()
         assert abs(kept - 0.75) < 0.02  # 6 standard deviations
-        for column in (mask[:, 0], mask[:, 57], mask[3], mask[140]):
-            assert 0.5 < column.double().mean() < 0.95
+        for line in (mask[:, 0], mask[:, 57], mask[3], mask[140]):
+            assert 0.5 < line.double().mean() < 0.95
+        for shift in range(1, 9):  # entries whose random numbers come from one draw, and others
+            assert 0.54 < (mask[:, shift:] & mask[:, :-shift]).double().mean() < 0.585  # 0.75²
+        assert 0.54 < (mask[1:] & mask[:-1]).double().mean() < 0.585
     first, second, third = masks
-    assert first is not None
-    assert second is not None
-    assert third is not None
-    assert 0.55 < (first & second).double().mean() < 0.58  # 0.75²
-    assert 0.55 < (second & third).double().mean() < 0.58
-    again = fused.draw_dropouts(1, (200, 100), 0.25, CPU)[0].mask
-    assert again is not None
-    assert not torch.equal(first, again)
+    assert 0.54 < (first & second).double().mean() < 0.585
+    assert 0.54 < (second & third).double().mean() < 0.585
+    assert not torch.equal(first, mask_of(fused.draw_dropouts(1, 0.25, CPU)[0], shape))
     torch.manual_seed(0)
-    repeated = fused.draw_dropouts(3, (200, 100), 0.25, CPU)[0].mask
-    assert repeated is not None
+    repeated = mask_of(fused.draw_dropouts(3, 0.25, CPU)[0], shape)
     assert torch.equal(first, repeated), "the seed of torch determines the masks"
 
 
@@ -163,13 +182,14 @@ def test_dropout_masks() -> None:
 def test_embedding(rate: float, has_positions: bool) -> None:
     tokens, positions = torch.randint(30, (4, ROWS)), torch.randint(ROWS, (4, ROWS))
     table = torch.randn(ROWS, WIDTH)
-    (dropout,) = fused.draw_dropouts(1, (4, ROWS, WIDTH), rate, CPU)
+    (dropout,) = fused.draw_dropouts(1, rate, CPU)
+    mask = mask_of(dropout, (4, ROWS, WIDTH))
     located = (positions, table) if has_positions else None
 
     def plain(weight: Tensor) -> Tensor:
         vectors = F.embedding(tokens, weight) * 3.0
         vectors = vectors + table[positions] if has_positions else vectors
-        return vectors if dropout.mask is None else vectors * dropout.mask * dropout.scale
+        return vectors * mask * dropout.scale
 
     assert_same(
         lambda weight: fused.embed(tokens, weight, 3.0, located, dropout, torch.float32),
@@ -263,6 +283,47 @@ def test_attention_to_several_parts_of_one_source() -> None:
 
     sizes = [(4, 13, WIDTH), (4, 21, WIDTH), (4 * WIDTH, WIDTH), (3 * WIDTH,)]
     assert_same(function, plain, [torch.randn(size) / 4 for size in sizes])
+
+
+@pytest.mark.parametrize("vocabulary", [30, 2500])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weight", [0.0, 5.0])
+def test_r_drop(vocabulary: int, smoothing: float, weight: float) -> None:
+    targets = torch.randint(4, vocabulary, (3, 7))
+    targets[1, 5:] = PAD
+    targets[2, 3] = 2  # impossible
+    impossible = torch.arange(vocabulary) < 4
+
+    def masked(*passes: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = (each.masked_fill(impossible, -float("inf")) for each in passes)
+        return first, second
+
+    def plain(*passes: Tensor) -> Tensor:
+        first, second = (PassOutput.of(logits) for logits in masked(*passes))
+        nll = first.cross_entropy(targets, smoothing) + second.cross_entropy(targets, smoothing)
+        return 3.0 * (nll / 2 + weight / 4 * symmetric_divergence(first, second, targets))
+
+    assert_same(
+        lambda *passes: 3.0 * fused.r_drop(*masked(*passes), targets, smoothing, weight, PAD),
+        plain,
+        [torch.randn(3, 7, vocabulary), torch.randn(3, 7, vocabulary)],
+    )
+
+
+def test_the_loss_with_r_drop_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = small_model(), packed_batch()
+    expected = r_drop_loss(model, batch, 0.1, 5.0)
+    calls = []
+    plain_loss = fused.r_drop
+
+    def fused_loss(*given: Any) -> Tensor:
+        calls.append(given)
+        return plain_loss(*given)
+
+    monkeypatch.setattr(losses, "can_fuse_loss", lambda logits: True)
+    monkeypatch.setattr(fused, "r_drop", fused_loss)
+    torch.testing.assert_close(r_drop_loss(model, batch, 0.1, 5.0), expected)
+    assert calls
 
 
 @pytest.mark.parametrize("vocabulary", [50, 5000])

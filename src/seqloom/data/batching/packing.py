@@ -90,7 +90,11 @@ def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
 PAIRS_AT_ONCE = 16_384
 """Number of pairs that one call of `fill_rows` divides into rows. These pairs are consecutive in
 the random order of the epoch. A larger number would lead to slightly less padding."""
-BATCH_SIZES = 64
+SHORT_SHARE = 0.2
+"""Share of the pairs that `fill_rows` calls short."""
+MAX_REST = 1
+"""A row that has at most so many free tokens is full."""
+BATCH_SIZES = 128
 """Number of different numbers of rows that a batch can have. Each needs its own CUDA graph."""
 MIN_ROW_LENGTH = 64
 """Minimum row length in tokens. Attention kernels work on blocks of about this size, so shorter
@@ -209,10 +213,11 @@ def fill_rows(
 ) -> list[list[int]]:
     """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
-    Rows are filled one after the other. A row takes the longest remaining pair that fits, until no
-    pair fits. The length of a pair is here the sum of its source length and its target length. Among
-    pairs of equal length, a row takes the one after which its free spaces for sources and for targets
-    differ least. The first rows contain the longest pairs, so the caller has to shuffle the rows.
+    Rows are filled one after the other, with the longest remaining pairs that fit. The length of a pair is
+    here the sum of its source length and its target length. A row does not take a pair if afterwards it
+    would have some free space, but less than a short pair needs. Among pairs of equal length, it
+    takes the one after which its free spaces for sources and for targets differ least. The first
+    rows contain the longest pairs, so the caller has to shuffle the rows.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END
@@ -228,6 +233,7 @@ def fill_rows(
         (sorted_differences[start:end], sorted_pairs[start:end])
         for start, end in zip([0, *ends], ends, strict=False)
     ]
+    short = int(np.quantile(totals, SHORT_SHARE))
     longest = 2 * length
     rows: list[list[int]] = []
     while True:
@@ -237,22 +243,43 @@ def fill_rows(
             return rows
         row: list[int] = []
         free_source = free_target = length
-        total = longest
-        while total:
+        while True:
+            found = _find_pair(remaining, free_source, free_target, longest, short)
+            if found is None:
+                break
+            total, place = found
             by_difference, indices = remaining[total]
-            if by_difference:
-                place = _nearest(by_difference, free_source - free_target)
-                source = (total + by_difference[place]) // 2
-                target = total - source
-                if source <= free_source and target <= free_target:
-                    row.append(indices.pop(place))
-                    del by_difference[place]
-                    free_source -= source
-                    free_target -= target
-                    total = min(total, free_source + free_target)
-                    continue
-            total -= 1
+            source = (total + by_difference.pop(place)) // 2
+            row.append(indices.pop(place))
+            free_source -= source
+            free_target -= total - source
         rows.append(row)
+
+
+def _find_pair(
+    remaining: list[tuple[list[int], list[int]]],
+    free_source: int,
+    free_target: int,
+    longest: int,
+    short: int,
+) -> tuple[int, int] | None:
+    """Return the next pair of a row: its total length and its place among the pairs of this length.
+
+    Returns None if no pair fits. Arguments as in `fill_rows`.
+    """
+    free = free_source + free_target
+    wanted = free_source - free_target
+    # First pairs that fill the row, then pairs that leave space for a short pair, then all others.
+    full, spacious = free - MAX_REST, min(free - short, free - MAX_REST - 1)
+    for first, last in ((free, full), (spacious, 1), (full - 1, max(spacious, 0) + 1)):
+        for total in range(min(first, longest), max(last, 1) - 1, -1):
+            differences = remaining[total][0]
+            if differences:
+                place = _nearest(differences, wanted)
+                source = (total + differences[place]) // 2
+                if source <= free_source and total - source <= free_target:
+                    return total, place
+    return None
 
 
 def _nearest(numbers: list[int], wanted: int) -> int:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from seqloom.core.batch import Batch
 from seqloom.data.batching.stream import BatchStream, StreamPosition
 
-MAX_PREFETCHED = 8
+MAX_PREFETCHED = 32
 """Maximum number of prepared batches in the queue."""
 
 

@@ -75,8 +75,8 @@ def can_use_layer_norm(inputs: Tensor, weight: Tensor) -> bool:
     )
 
 
-def can_fuse_cross_entropy(features: Tensor) -> bool:
-    """Return True if `fused_functions.linear_cross_entropy` can compute a loss of these features.
+def can_fuse_loss(features: Tensor) -> bool:
+    """Return True if `fused_functions` can compute a loss of these features or logits.
 
     It is for training on a GPU in bf16, with Triton.
     """

@@ -10,6 +10,7 @@ linear                one matrix product for several linear layers
 linear_relu           linear layer, ReLU and dropout
 attention             biases of queries, keys and values, and attention, for short rows
 linear_cross_entropy  output layer and cross-entropy; the gradient overwrites the logits
+r_drop                cross-entropies and divergence of two forward passes
 
 `fused_transformer.py` builds layers from these functions. Matrix products are those of torch.
 """
@@ -35,8 +36,6 @@ GRADIENT_ELEMENTS, GRADIENT_WARPS = 1024, 1
 ATTENTION_REGISTERS = 128
 """Maximum number of registers of a thread of the attention kernels. With more, fewer programs run at the
 same time."""
-MASK_BLOCK = 1024
-"""Number of random draws of a program of `dropout_mask_kernel`. Each draw decides about eight entries."""
 SUM_PROGRAMS = 1056
 """Number of programs that compute partial sums. It does not depend on the GPU, so that the results do
 not depend on it either."""
@@ -44,6 +43,8 @@ RELU_ROWS, RELU_COLUMNS = 4, 512
 """Shape of the blocks that a program of `relu_gradient_kernel` reads."""
 SUM_ROWS, SUM_COLUMNS = 128, 8
 """Shape of the blocks in which a program of `add_rows_kernel` reads partial sums."""
+ALIGNMENT = 8
+"""Matrix products in bf16 are fast if the sizes of their operands are multiples of this number."""
 TOKENS_AT_ONCE = 2048
 """Number of logits of a position that a program of `cross_entropy_kernel` reads at a time."""
 
@@ -77,34 +78,32 @@ def _add_rows(sums: Tensor) -> Tensor:
     return out
 
 
-class DropoutMask(NamedTuple):
-    """The mask of a dropout.
+class DropoutDraw(NamedTuple):
+    """A dropout. Kernels compute from it which entries are kept.
 
-    mask:  uint8, 1 for entries that are kept; None: no dropout
-    scale: the factor of the entries that are kept
+    seed:   (1,) the random numbers are derived from it; None: no dropout
+    number: number of the dropout. Dropouts with the same seed have different numbers
+    levels: probability of keeping an entry, times LEVELS
+    scale:  the factor of the entries that are kept
     """
 
-    mask: Tensor | None
+    seed: Tensor | None
+    number: int
+    levels: int
     scale: float
 
 
-NO_DROPOUT = DropoutMask(None, 1.0)
+NO_DROPOUT = DropoutDraw(None, 0, LEVELS, 1.0)
 
 
-def draw_dropouts(
-    count: int, shape: Sequence[int], rate: float, device: torch.device
-) -> list[DropoutMask]:
-    """Draw the masks of several dropouts with one kernel."""
+def draw_dropouts(count: int, rate: float, device: torch.device) -> list[DropoutDraw]:
+    """Return several dropouts."""
     if rate == 0:
         return [NO_DROPOUT] * count
     levels = round((1 - rate) * LEVELS)
     # This draw advances the random state of torch, also when a CUDA graph with it is replayed.
-    seed = torch.randint(2**31, (1,), device=device)
-    masks = torch.empty(count, *shape, dtype=torch.uint8, device=device)
-    _kernels().dropout_mask_kernel[(_divide_up(masks.numel(), 8 * MASK_BLOCK),)](
-        *(seed, masks, masks.numel(), levels), BLOCK=MASK_BLOCK, num_warps=4
-    )
-    return [DropoutMask(mask, LEVELS / levels) for mask in masks]
+    seed = torch.randint(2**62, (1,), device=device)
+    return [DropoutDraw(seed, number, levels, LEVELS / levels) for number in range(count)]
 
 
 def embed(
@@ -112,7 +111,7 @@ def embed(
     table: Tensor,
     scale: float,
     positions: tuple[Tensor, Tensor] | None,
-    dropout: DropoutMask,
+    dropout: DropoutDraw,
     dtype: torch.dtype,
 ) -> Tensor:
     """Compute dropout(table[token] · scale + position vector): (B, T) -> (B, T, D)
@@ -135,41 +134,41 @@ class _Embed(torch.autograd.Function):
         table: Tensor,
         scale: float,
         positions: tuple[Tensor, Tensor] | None,
-        dropout: DropoutMask,
+        dropout: DropoutDraw,
         dtype: torch.dtype,
     ) -> Tensor:
         width = table.shape[1]
         tokens = tokens.contiguous()
         ids, vectors = (None, None) if positions is None else positions
         out = torch.empty(*tokens.shape, width, dtype=dtype, device=table.device)
+        numbers = (tokens.numel(), width, scale, *dropout)
         block = _power_of_two(width)
-        rows_per_program = max(1, ROW_ELEMENTS // block)
-        _kernels().embed_kernel[(_divide_up(tokens.numel(), rows_per_program),)](
-            *(tokens, None if ids is None else ids.contiguous(), table, vectors, dropout.mask, out),
-            *(tokens.numel(), width, dropout.scale, scale),
+        sizes = {
+            "DROPS": dropout.seed is not None,
+            "ROWS": max(1, ROW_ELEMENTS // block),
+            "BLOCK": block,
+            "num_warps": NORM_WARPS,
+        }
+        _kernels().embed_kernel[(_divide_up(tokens.numel(), sizes["ROWS"]),)](
+            *(tokens, None if ids is None else ids.contiguous(), table, vectors, out, *numbers),
             HAS_POSITIONS=positions is not None,
-            DROPS=dropout.mask is not None,
-            ROWS=rows_per_program,
-            BLOCK=block,
-            num_warps=4,
+            **sizes,
         )
-        ctx.save_for_backward(tokens, dropout.mask)
-        ctx.arguments = dropout.scale * scale, len(table)
+        ctx.save_for_backward(tokens)
+        ctx.arguments = numbers, sizes, len(table)
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (tokens, mask), gradient = ctx.saved_tensors, gradients[0].contiguous()
-        scale, vocabulary = ctx.arguments
+        (tokens,), gradient = ctx.saved_tensors, gradients[0].contiguous()
+        numbers, sizes, vocabulary = ctx.arguments
         vectors = torch.empty_like(gradient, dtype=torch.float32)
-        _kernels().embed_gradient_kernel[(_divide_up(gradient.numel(), ROW_ELEMENTS),)](
-            *(gradient, mask, vectors, gradient.numel(), scale),
-            DROPS=mask is not None,
-            BLOCK=ROW_ELEMENTS,
-            num_warps=4,
+        _kernels().embed_gradient_kernel[(_divide_up(tokens.numel(), sizes["ROWS"]),)](
+            gradient, vectors, *numbers, **sizes
         )
+        # torch sorts the tokens, which takes less time for 32-bit numbers.
         table_gradient = torch.ops.aten.embedding_dense_backward(
-            vectors, tokens, vocabulary, -1, False
+            vectors, tokens.int(), vocabulary, -1, False
         )
         return None, table_gradient, None, None, None, None
 
@@ -186,7 +185,7 @@ def add_norm(
     skip: Tensor,
     states: Tensor | None,
     bias: Tensor | None,
-    dropout: DropoutMask,
+    dropout: DropoutDraw,
     norm: NormWeights,
 ) -> tuple[Tensor, Tensor]:
     """Compute x = skip + dropout(states + bias). Return x and its layer normalisation.
@@ -208,7 +207,7 @@ class _AddNorm(torch.autograd.Function):
         skip: Tensor,
         states: Tensor | None,
         bias: Tensor | None,
-        dropout: DropoutMask,
+        dropout: DropoutDraw,
         norm_weight: Tensor,
         norm_bias: Tensor,
         epsilon: float,
@@ -217,10 +216,10 @@ class _AddNorm(torch.autograd.Function):
         width = skip.shape[-1]
         rows = skip.numel() // width
         adds = states is not None
-        numbers = (rows, width, dropout.scale)
+        numbers = (rows, width, *dropout)
         sizes = {
             "ADDS": adds,
-            "DROPS": dropout.mask is not None,
+            "DROPS": dropout.seed is not None,
             "BLOCK": _power_of_two(width),
         }
         stream = torch.empty_like(skip) if adds else skip.view_as(skip)
@@ -228,21 +227,21 @@ class _AddNorm(torch.autograd.Function):
         mean, inverse = _new_float(skip, rows), _new_float(skip, rows)
         rows_per_program = max(1, ROW_ELEMENTS // sizes["BLOCK"])
         _kernels().add_norm_kernel[(_divide_up(rows, rows_per_program),)](
-            *(skip, states, bias, dropout.mask, norm_weight, norm_bias),
-            *(stream, normalised, mean, inverse, *numbers, epsilon),
+            *(skip, states, bias, norm_weight, norm_bias),
+            *(stream, normalised, mean, inverse, epsilon, *numbers),
             **sizes,
             ROWS=rows_per_program,
             num_warps=NORM_WARPS,
         )
-        ctx.save_for_backward(stream, norm_weight, mean, inverse, dropout.mask)
+        ctx.save_for_backward(stream, norm_weight, mean, inverse)
         ctx.arguments = numbers, sizes
         return stream, normalised
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        stream, norm_weight, mean, inverse, mask = ctx.saved_tensors
+        stream, norm_weight, mean, inverse = ctx.saved_tensors
         numbers, sizes = ctx.arguments
-        rows, width, _ = numbers
+        rows, width, *_ = numbers
         stream_gradient, norm_gradient = gradients
         assert norm_gradient is not None, "the normalised stream is always used"
         rows_per_program = max(1, GRADIENT_ELEMENTS // sizes["BLOCK"])
@@ -253,7 +252,7 @@ class _AddNorm(torch.autograd.Function):
         _kernels().add_norm_gradient_kernel[(programs,)](
             *(stream, norm_weight, mean, inverse, norm_gradient.contiguous()),
             None if stream_gradient is None else stream_gradient.contiguous(),
-            *(mask, skip_gradient, input_gradient, sums, *numbers),
+            *(skip_gradient, input_gradient, sums, *numbers),
             **sizes,
             HAS_STREAM=stream_gradient is not None,
             ROWS=rows_per_program,
@@ -294,11 +293,13 @@ def _weight_gradients(gradient: Tensor, rows: Tensor, sizes: Sequence[int]) -> t
 
     sizes: number of outputs of each layer
     """
-    if gradient.is_cuda and hasattr(torch.ops.aten.mm, "dtype"):  # torch 2.8
-        product = torch.mm(gradient.t(), rows, out_dtype=torch.float32)
-    else:
-        product = (gradient.t() @ rows).float()
-    return product.split(list(sizes))
+    return _product_in_float32(gradient.t(), rows).split(list(sizes))
+
+
+def _product_in_float32(first: Tensor, second: Tensor) -> Tensor:
+    if first.is_cuda and hasattr(torch.ops.aten.mm, "dtype"):  # torch 2.8
+        return torch.mm(first, second, out_dtype=torch.float32)
+    return (first @ second).float()
 
 
 def linear(rows: Tensor, weights: Weights) -> Tensor:
@@ -604,18 +605,70 @@ class _FusedCrossEntropy(torch.autograd.Function):
             BLOCK=min(TOKENS_AT_ONCE, _power_of_two(logits.shape[1])),
             num_warps=4,
         )
-        ctx.save_for_backward(features, low, logits)
+        ctx.save_for_backward(features, weight, logits)
         return losses.sum()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (features, low, logit_gradient), (scale,) = ctx.saved_tensors, gradients
-        feature_gradient = (logit_gradient @ low).mul_(scale)
-        (weight_gradient,) = _weight_gradients(logit_gradient, features, [len(low)])
-        bias_gradient = logit_gradient.sum(0, dtype=torch.float32)
-        return (
-            feature_gradient,
-            weight_gradient.mul_(scale),
-            bias_gradient.mul_(scale),
-            *(None, None, None, None),
+        (features, weight, logit_gradient), (scale,) = ctx.saved_tensors, gradients
+        feature_gradient = logit_gradient @ (weight * scale).to(features.dtype)
+        # A feature that is always 1 has the gradient of the bias. ALIGNMENT ones, because products
+        # are slow if the width is not a multiple of it.
+        width = features.shape[1]
+        with_ones = F.pad(features, (0, ALIGNMENT), value=1.0)
+        product = _product_in_float32(logit_gradient.t(), with_ones) * scale
+        weight_gradient, bias_gradient = product[:, :width], product[:, width]
+        return feature_gradient, weight_gradient, bias_gradient, None, None, None, None
+
+
+def r_drop(
+    first: Tensor, second: Tensor, targets: Tensor, smoothing: float, weight: float, padding: int
+) -> Tensor:
+    """Return the R-Drop loss of two forward passes -> ()
+
+    The formula is in `tasks.losses.r_drop_loss`.
+
+    first, second: (B, T, V) logits of the two passes. The logit of an impossible token is -inf in both
+    targets:       (B, T). Targets that are `padding` have no loss
+    smoothing:     ε of label smoothing, which counts impossible tokens as outputs, too
+    """
+    loss: Tensor = _FusedRDrop.apply(  # type: ignore[no-untyped-call]
+        first.contiguous(), second.contiguous(), targets.contiguous(), smoothing, weight, padding
+    )
+    return loss
+
+
+class _FusedRDrop(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        first: Tensor,
+        second: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        weight: float,
+        padding: int,
+    ) -> Tensor:
+        vocabulary = first.shape[-1]
+        losses, statistics = (
+            _new_float(first, targets.numel()),
+            _new_float(first, targets.numel(), 5),
         )
+        numbers = (vocabulary, padding, smoothing, weight)
+        sizes = {"BLOCK": min(TOKENS_AT_ONCE, _power_of_two(vocabulary)), "num_warps": 4}
+        _kernels().r_drop_kernel[(targets.numel(),)](
+            first, second, targets, losses, statistics, *numbers, **sizes
+        )
+        ctx.save_for_backward(first, second, targets, statistics)
+        ctx.arguments = numbers, sizes
+        return losses.sum()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        saved = first, second, targets, _ = ctx.saved_tensors
+        numbers, sizes = ctx.arguments
+        results = torch.empty_like(first), torch.empty_like(second)
+        _kernels().r_drop_gradient_kernel[(targets.numel(),)](
+            *saved, gradients[0], *results, *numbers, **sizes
+        )
+        return *results, None, None, None, None

@@ -20,7 +20,7 @@ from seqloom.nn.fast.dispatch import MAX_NORM_WIDTH, has_triton
 from seqloom.nn.fast.fused_functions import (
     NO_DROPOUT,
     AttentionSettings,
-    DropoutMask,
+    DropoutDraw,
     NormWeights,
     SourcePart,
     Weights,
@@ -184,7 +184,7 @@ class Stream:
 
     residual: Tensor
     inputs: Tensor
-    dropouts: Iterator[DropoutMask]
+    dropouts: Iterator[DropoutDraw]
 
     def after(
         self, states: Tensor, bias: Tensor, residual: Residual, following: NormWeights
@@ -214,7 +214,7 @@ class TokenInputs:
     tokens: Tensor
     position_ids: PositionIds
 
-    def embed(self, dropout: DropoutMask, rate: float) -> Tensor:
+    def embed(self, dropout: DropoutDraw, rate: float) -> Tensor:
         """Return the inputs of the first layer in bf16: (B, T, D)
 
         dropout: used if the rate of the embedder's dropout is `rate`
@@ -315,11 +315,10 @@ def _start(residuals: Sequence[Residual], inputs: TokenInputs) -> Stream:
     residuals: the residual connections of all sublayers
     """
     first = residuals[0]
-    shape = (*inputs.tokens.shape[:2], inputs.embedder.width)
     count = 1 + len(residuals)  # one for the embedding
     rate = first.dropout.p
     drawn_rate = rate if first.training else 0.0
-    dropouts = iter(fused.draw_dropouts(count, shape, drawn_rate, inputs.tokens.device))
+    dropouts = iter(fused.draw_dropouts(count, drawn_rate, inputs.tokens.device))
     embedded = inputs.embed(next(dropouts), rate)
     if not first.pre_norm:
         return Stream(embedded, embedded, dropouts)

@@ -12,29 +12,34 @@ ROUNDS: tl.constexpr = tl.constexpr(7)
 """Rounds of the random number generator Philox. With seven, it passes all tests of TestU01 (Salmon et
 al. 2011)."""
 
+IMPOSSIBLE: tl.constexpr = tl.constexpr(-1e30)
+"""Stands for a logit of -inf. Differences of two such numbers are not NaN."""
+
 
 @triton.jit
-def dropout_mask_kernel(seed, out, count, threshold, BLOCK: tl.constexpr):
-    """Store 1 for entries that dropout keeps and 0 for the others, for 8 · BLOCK entries.
+def kept_entries(seed, number, threshold, first_row, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Return True for the entries that a dropout keeps: (ROWS, BLOCK)
 
+    The result depends only on the arguments. So it is computed again in backward, and not stored.
+
+    seed:      address of the seed of the training step
+    number:    number of the dropout
     threshold: 2**16 times the probability of keeping an entry
+    first_row: the first of the ROWS rows
     """
-    column = tl.arange(0, BLOCK)
-    block = tl.program_id(0).to(tl.int64)
+    row, group = first_row + tl.arange(0, ROWS), tl.arange(0, BLOCK // 8)
+    counter = row[:, None] * (BLOCK // 8) + group[None, :]
+    zero = counter * 0
     # 128 random bits, 16 for each of eight entries
-    first, second, third, fourth = tl.randint4x(tl.load(seed), block * BLOCK + column, ROUNDS)
-    for index in tl.static_range(8):
-        if index < 2:
-            word = first
-        elif index < 4:
-            word = second
-        elif index < 6:
-            word = third
-        else:
-            word = fourth
-        kept = ((word >> (16 * (index % 2))) & 0xFFFF).to(tl.int32) < threshold
-        place = (block * 8 + index) * BLOCK + column
-        tl.store(out + place, kept.to(tl.uint8), mask=place < count)
+    first, second, third, fourth = tl.philox(
+        tl.load(seed), counter, zero + number, zero, zero, ROUNDS
+    )
+    low = tl.join(
+        tl.join(first & 0xFFFF, second & 0xFFFF), tl.join(third & 0xFFFF, fourth & 0xFFFF)
+    )
+    high = tl.join(tl.join(first >> 16, second >> 16), tl.join(third >> 16, fourth >> 16))
+    drawn = tl.reshape(tl.join(low, high), [ROWS, BLOCK])
+    return drawn.to(tl.int32) < threshold
 
 
 @triton.jit
@@ -43,12 +48,14 @@ def embed_kernel(
     positions,
     table,
     position_table,
-    mask,
     out,
     rows,
     width,
-    dropout_scale,
     table_scale,
+    seed,
+    number,
+    threshold,
+    dropout_scale,
     HAS_POSITIONS: tl.constexpr,
     DROPS: tl.constexpr,
     ROWS: tl.constexpr,
@@ -68,22 +75,36 @@ def embed_kernel(
         place = position[:, None] * width + column[None, :]
         values += tl.load(position_table + place, mask=inside, other=0.0).to(tl.float32)
     if DROPS:
-        kept = tl.load(mask + offset, mask=inside, other=0) != 0
+        kept = kept_entries(seed, number, threshold, tl.program_id(0) * ROWS, ROWS, BLOCK)
         values = tl.where(kept, values * dropout_scale, 0.0)
     tl.store(out + offset, values.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def embed_gradient_kernel(
-    gradient, mask, out, count, scale, DROPS: tl.constexpr, BLOCK: tl.constexpr
+    gradient,
+    out,
+    rows,
+    width,
+    table_scale,
+    seed,
+    number,
+    threshold,
+    dropout_scale,
+    DROPS: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
-    """Compute the gradient of the vectors that `embed_kernel` read."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = place < count
-    values = tl.load(gradient + place, mask=inside, other=0.0).to(tl.float32) * scale
+    """Compute the gradient of the vectors that `embed_kernel` read, for ROWS rows."""
+    column = tl.arange(0, BLOCK)
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = (row < rows)[:, None] & (column < width)[None, :]
+    offset = row.to(tl.int64)[:, None] * width + column[None, :]
+    values = tl.load(gradient + offset, mask=inside, other=0.0).to(tl.float32) * table_scale
     if DROPS:
-        values = tl.where(tl.load(mask + place, mask=inside, other=0) != 0, values, 0.0)
-    tl.store(out + place, values, mask=inside)
+        kept = kept_entries(seed, number, threshold, tl.program_id(0) * ROWS, ROWS, BLOCK)
+        values = tl.where(kept, values * dropout_scale, 0.0)
+    tl.store(out + offset, values, mask=inside)
 
 
 @triton.jit
@@ -91,17 +112,19 @@ def add_norm_kernel(
     skip,
     inputs,
     bias,
-    mask,
     norm_weight,
     norm_bias,
     stream,
     normalised,
     means,
     inverse_deviations,
+    epsilon,
     rows,
     width,
+    seed,
+    number,
+    threshold,
     dropout_scale,
-    epsilon,
     ADDS: tl.constexpr,
     DROPS: tl.constexpr,
     ROWS: tl.constexpr,
@@ -121,7 +144,7 @@ def add_norm_kernel(
         added = tl.load(inputs + offset, mask=inside, other=0.0).to(tl.float32)
         added += tl.load(bias + column, mask=is_column, other=0.0).to(tl.float32)[None, :]
         if DROPS:
-            kept = tl.load(mask + offset, mask=inside, other=0) != 0
+            kept = kept_entries(seed, number, threshold, tl.program_id(0) * ROWS, ROWS, BLOCK)
             added = tl.where(kept, added * dropout_scale, 0.0)
         rounded = (values + added).to(stream.dtype.element_ty)
         tl.store(stream + offset, rounded, mask=inside)
@@ -139,6 +162,36 @@ def add_norm_kernel(
 
 
 @triton.jit
+def load_norm_rows(
+    stream,
+    means,
+    inverse_deviations,
+    norm_gradient,
+    stream_gradient,
+    first_row,
+    rows,
+    width,
+    HAS_STREAM: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Load what `add_norm_gradient_kernel` needs to know about ROWS rows, starting at `first_row`."""
+    column = tl.arange(0, BLOCK)
+    row = first_row + tl.arange(0, ROWS)
+    is_row = row < rows
+    inside = is_row[:, None] & (column < width)[None, :]
+    offset = row.to(tl.int64)[:, None] * width + column[None, :]
+    values = tl.load(stream + offset, mask=inside, other=0.0)
+    incoming = tl.load(norm_gradient + offset, mask=inside, other=0.0)
+    outer = incoming
+    if HAS_STREAM:
+        outer = tl.load(stream_gradient + offset, mask=inside, other=0.0)
+    mean = tl.load(means + row, mask=is_row, other=0.0)
+    inverse = tl.load(inverse_deviations + row, mask=is_row, other=0.0)
+    return values, incoming, outer, mean, inverse
+
+
+@triton.jit
 def add_norm_gradient_kernel(
     stream,
     norm_weight,
@@ -146,12 +199,14 @@ def add_norm_gradient_kernel(
     inverse_deviations,
     norm_gradient,
     stream_gradient,
-    mask,
     skip_gradient,
     input_gradient,
     sums,
     rows,
     width,
+    seed,
+    number,
+    threshold,
     dropout_scale,
     ADDS: tl.constexpr,
     DROPS: tl.constexpr,
@@ -175,32 +230,59 @@ def add_norm_gradient_kernel(
     weight_sum = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
     shift_sum = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
     bias_sum = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
-    for start in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+    first_row, step = tl.program_id(0) * ROWS, tl.num_programs(0) * ROWS
+    # The next rows are loaded before the current ones are used, so that the program waits less.
+    values, incoming, outer, mean, inverse = load_norm_rows(
+        stream,
+        means,
+        inverse_deviations,
+        norm_gradient,
+        stream_gradient,
+        first_row,
+        rows,
+        width,
+        HAS_STREAM,
+        ROWS,
+        BLOCK,
+    )
+    for start in range(first_row, rows, step):
+        next_values, next_incoming, next_outer, next_mean, next_inverse = load_norm_rows(
+            stream,
+            means,
+            inverse_deviations,
+            norm_gradient,
+            stream_gradient,
+            start + step,
+            rows,
+            width,
+            HAS_STREAM,
+            ROWS,
+            BLOCK,
+        )
         row = start + tl.arange(0, ROWS)
-        is_row = row < rows
-        inside = is_row[:, None] & is_column[None, :]
+        inside = (row < rows)[:, None] & is_column[None, :]
         offset = row.to(tl.int64)[:, None] * width + column[None, :]
-        values = tl.load(stream + offset, mask=inside, other=0.0).to(tl.float32)
-        incoming = tl.load(norm_gradient + offset, mask=inside, other=0.0).to(tl.float32)
-        mean = tl.load(means + row, mask=is_row, other=0.0)
-        inverse = tl.load(inverse_deviations + row, mask=is_row, other=0.0)
-        normalised = tl.where(inside, (values - mean[:, None]) * inverse[:, None], 0.0)
-        weight_sum += incoming * normalised
-        shift_sum += incoming
-        scaled = incoming * scale[None, :]
+        gradient = incoming.to(tl.float32)
+        centred = (values.to(tl.float32) - mean[:, None]) * inverse[:, None]
+        normalised = tl.where(inside, centred, 0.0)
+        weight_sum += gradient * normalised
+        shift_sum += gradient
+        scaled = gradient * scale[None, :]
         along = tl.sum(scaled * normalised, axis=1) / width
         average = tl.sum(scaled, axis=1) / width
         result = (scaled - normalised * along[:, None] - average[:, None]) * inverse[:, None]
         if HAS_STREAM:
-            result += tl.load(stream_gradient + offset, mask=inside, other=0.0).to(tl.float32)
+            result += outer.to(tl.float32)
         tl.store(skip_gradient + offset, result.to(skip_gradient.dtype.element_ty), mask=inside)
         if ADDS:
             if DROPS:
-                kept = tl.load(mask + offset, mask=inside, other=0) != 0
+                kept = kept_entries(seed, number, threshold, start, ROWS, BLOCK)
                 result = tl.where(kept, result * dropout_scale, 0.0)
                 rounded = result.to(input_gradient.dtype.element_ty)
                 tl.store(input_gradient + offset, rounded, mask=inside)
             bias_sum += tl.where(inside, result, 0.0)
+        values, incoming, outer = next_values, next_incoming, next_outer
+        mean, inverse = next_mean, next_inverse
     sums += tl.program_id(0) * 3 * width + column
     tl.store(sums, tl.sum(weight_sum, axis=0), mask=is_column)
     tl.store(sums + width, tl.sum(shift_sum, axis=0), mask=is_column)
@@ -260,13 +342,12 @@ def load_head(states, bias, stride, length, LENGTH: tl.constexpr, WIDTH: tl.cons
 
 
 @triton.jit
-def store_head(states, sums, values, stride, length, LENGTH: tl.constexpr, WIDTH: tl.constexpr):
-    """Store vectors of one head at all positions of a row, and their sum over the positions."""
+def store_head(states, values, stride, length, LENGTH: tl.constexpr, WIDTH: tl.constexpr):
+    """Store vectors of one head at all positions of a row."""
     position, column = tl.arange(0, LENGTH), tl.arange(0, WIDTH)
-    inside = (position < length)[:, None]
     offset = position[:, None] * stride + column[None, :]
+    inside = (position < length)[:, None]
     tl.store(states + offset, values.to(states.dtype.element_ty), mask=inside)
-    tl.store(sums + column, tl.sum(tl.where(inside, values, 0.0), axis=0))
 
 
 @triton.jit
@@ -388,7 +469,10 @@ def attention_gradient_kernel(
 ):
     """Compute the gradients of queries, keys and values of one row and head, and of the biases.
 
-    sums: (B, 3, D) sums of the three gradients over the positions of a row
+    The bias of the keys has no gradient: it adds the same number to all scores of a query, which does
+    not change the softmax.
+
+    sums: (B, 3, D) gradients of the three biases for each row
     """
     row = (tl.program_id(0) // HEADS).to(tl.int64)
     head = tl.program_id(0) % HEADS * WIDTH
@@ -418,37 +502,20 @@ def attention_gradient_kernel(
     weights = tl.exp2(scores - normaliser[:, None])
     offset = (row * queries_length + target[:, None]) * (HEADS * WIDTH) + head + column[None, :]
     incoming = tl.load(gradient + offset, mask=is_query[:, None], other=0.0)
-    sums += row * 3 * HEADS * WIDTH + head
-    store_head(
-        value_gradient + key_offset,
-        sums + 2 * HEADS * WIDTH,
-        tl.dot(tl.trans(weights.to(value.dtype)), incoming),
-        key_stride,
-        keys_length,
-        KEYS,
-        WIDTH,
-    )
+    sums += row * 3 * HEADS * WIDTH + head + column
+    result = tl.dot(tl.trans(weights.to(value.dtype)), incoming)
+    store_head(value_gradient + key_offset, result, key_stride, keys_length, KEYS, WIDTH)
+    is_key = (tl.arange(0, KEYS) < keys_length)[:, None]
+    tl.store(sums + 2 * HEADS * WIDTH, tl.sum(tl.where(is_key, result, 0.0), axis=0))
     weight_gradient = tl.dot(incoming, tl.trans(value))
     average = tl.sum(weights * weight_gradient, axis=1)
     score_gradient = (weights * (weight_gradient - average[:, None]) * scale).to(key.dtype)
-    store_head(
-        query_gradient + query_offset,
-        sums,
-        tl.dot(score_gradient, key),
-        query_stride,
-        queries_length,
-        QUERIES,
-        WIDTH,
-    )
-    store_head(
-        key_gradient + key_offset,
-        sums + HEADS * WIDTH,
-        tl.dot(tl.trans(score_gradient), query),
-        key_stride,
-        keys_length,
-        KEYS,
-        WIDTH,
-    )
+    result = tl.dot(score_gradient, key)
+    store_head(query_gradient + query_offset, result, query_stride, queries_length, QUERIES, WIDTH)
+    tl.store(sums, tl.sum(tl.where(is_query[:, None], result, 0.0), axis=0))
+    result = tl.dot(tl.trans(score_gradient), query)
+    store_head(key_gradient + key_offset, result, key_stride, keys_length, KEYS, WIDTH)
+    tl.store(sums + HEADS * WIDTH, tl.zeros([WIDTH], dtype=tl.float32))
 
 
 @triton.jit
@@ -496,3 +563,145 @@ def cross_entropy_kernel(
         gradient = tl.where(token == target, gradient - (1 - smoothing), gradient)
         gradient = tl.where((token >= excluded) & is_real, gradient, 0.0)
         tl.store(logits + token, gradient.to(logits.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def load_logits(logits, token, vocabulary):
+    """Load logits of one position in float32.
+
+    The logit of an impossible token, which is -inf, becomes IMPOSSIBLE. This is also the logit of tokens
+    outside the vocabulary.
+    """
+    loaded = tl.load(logits + token, mask=token < vocabulary, other=-float("inf"))
+    return tl.maximum(loaded.to(tl.float32), IMPOSSIBLE)
+
+
+@triton.jit
+def log_normaliser(logits, vocabulary, BLOCK: tl.constexpr):
+    """Return log Σ exp(logit), Σ logit and the number of terms, for the possible tokens of a position.
+
+    logits: address of the logits of the position
+    """
+    maximum = IMPOSSIBLE
+    total = 0.0
+    logit_sum = 0.0
+    count = 0.0
+    for start in range(0, vocabulary, BLOCK):
+        values = load_logits(logits, start + tl.arange(0, BLOCK), vocabulary)
+        possible = values > IMPOSSIBLE / 2
+        new_maximum = tl.maximum(maximum, tl.max(values, axis=0))
+        total = total * tl.exp(maximum - new_maximum)
+        total += tl.sum(tl.where(possible, tl.exp(values - new_maximum), 0.0), axis=0)
+        logit_sum += tl.sum(tl.where(possible, values, 0.0), axis=0)
+        count += tl.sum(possible.to(tl.float32), axis=0)
+        maximum = new_maximum
+    return maximum + tl.log(total), logit_sum, count
+
+
+@triton.jit
+def r_drop_kernel(
+    first,
+    second,
+    targets,
+    losses,
+    statistics,
+    vocabulary,
+    padding,
+    smoothing,
+    weight,
+    BLOCK: tl.constexpr,
+):
+    """Compute the R-Drop loss of one position.
+
+    first, second: logits of the two passes
+    statistics:    result: (positions, 5) the logarithms of the normalisers of both passes, KL(p₁‖p₂),
+                   KL(p₂‖p₁) and the number of possible tokens
+    """
+    row = tl.program_id(0).to(tl.int64)
+    target = tl.load(targets + row)
+    is_real = target != padding
+    first += row * vocabulary
+    second += row * vocabulary
+    first_normaliser, first_sum, count = log_normaliser(first, vocabulary, BLOCK)
+    second_normaliser, second_sum, _ = log_normaliser(second, vocabulary, BLOCK)
+    first_divergence = 0.0
+    second_divergence = 0.0
+    for start in range(0, vocabulary, BLOCK):
+        token = start + tl.arange(0, BLOCK)
+        first_log = load_logits(first, token, vocabulary) - first_normaliser
+        second_log = load_logits(second, token, vocabulary) - second_normaliser
+        difference = tl.where(first_log > IMPOSSIBLE / 2, first_log - second_log, 0.0)
+        first_divergence += tl.sum(tl.exp(first_log) * difference, axis=0)
+        second_divergence -= tl.sum(tl.exp(second_log) * difference, axis=0)
+    address = tl.where(is_real, target, 0)
+    first_target = load_logits(first, address, vocabulary) - first_normaliser
+    second_target = load_logits(second, address, vocabulary) - second_normaliser
+    # The log-probability of an impossible target counts as 0.
+    target_sum = tl.where(first_target > IMPOSSIBLE / 2, first_target + second_target, 0.0)
+    log_sum = first_sum + second_sum - count * (first_normaliser + second_normaliser)
+    likelihood = (1 - smoothing) / 2 * target_sum + smoothing / (2 * vocabulary) * log_sum
+    loss = weight / 4 * (first_divergence + second_divergence) - likelihood
+    tl.store(losses + row, tl.where(is_real, loss, 0.0))
+    statistics += row * 5
+    tl.store(statistics, first_normaliser)
+    tl.store(statistics + 1, second_normaliser)
+    tl.store(statistics + 2, first_divergence)
+    tl.store(statistics + 3, second_divergence)
+    tl.store(statistics + 4, count)
+
+
+@triton.jit
+def r_drop_gradient_kernel(
+    first,
+    second,
+    targets,
+    statistics,
+    loss_gradient,
+    first_gradient,
+    second_gradient,
+    vocabulary,
+    padding,
+    smoothing,
+    weight,
+    BLOCK: tl.constexpr,
+):
+    """Compute the gradients of the logits of one position in both passes.
+
+    statistics:    as computed by `r_drop_kernel`
+    loss_gradient: gradient of the sum of all losses: ()
+    """
+    row = tl.program_id(0).to(tl.int64)
+    target = tl.load(targets + row)
+    first += row * vocabulary
+    second += row * vocabulary
+    first_gradient += row * vocabulary
+    second_gradient += row * vocabulary
+    statistics += row * 5
+    first_normaliser, second_normaliser = tl.load(statistics), tl.load(statistics + 1)
+    first_divergence, second_divergence = tl.load(statistics + 2), tl.load(statistics + 3)
+    scale = tl.where(target != padding, tl.load(loss_gradient).to(tl.float32), 0.0)
+    target_logit = load_logits(first, tl.where(target != padding, target, 0), vocabulary)
+    # Weights of the target, and of each possible token, in the cross-entropies.
+    target_weight = tl.where(target_logit > IMPOSSIBLE / 2, (1 - smoothing) / 2, 0.0)
+    token_weight = smoothing / (2 * vocabulary)
+    total_weight = target_weight + token_weight * tl.load(statistics + 4)
+    for start in range(0, vocabulary, BLOCK):
+        token = start + tl.arange(0, BLOCK)
+        first_log = load_logits(first, token, vocabulary) - first_normaliser
+        second_log = load_logits(second, token, vocabulary) - second_normaliser
+        possible = first_log > IMPOSSIBLE / 2
+        difference = tl.where(possible, first_log - second_log, 0.0)
+        first_p, second_p = tl.exp(first_log), tl.exp(second_log)
+        own_weight = token_weight + tl.where(token == target, target_weight, 0.0)
+        # The derivative of both divergences by the logits of the first pass is
+        # p₁ (log p₁ - log p₂ - KL(p₁‖p₂)) + p₁ - p₂.
+        divergence = first_p * (difference - first_divergence) + first_p - second_p
+        gradient = total_weight * first_p - own_weight + weight / 4 * divergence
+        gradient = tl.where(possible, gradient * scale, 0.0)
+        rounded = gradient.to(first_gradient.dtype.element_ty)
+        tl.store(first_gradient + token, rounded, mask=token < vocabulary)
+        divergence = second_p * (-difference - second_divergence) + second_p - first_p
+        gradient = total_weight * second_p - own_weight + weight / 4 * divergence
+        gradient = tl.where(possible, gradient * scale, 0.0)
+        rounded = gradient.to(second_gradient.dtype.element_ty)
+        tl.store(second_gradient + token, rounded, mask=token < vocabulary)
