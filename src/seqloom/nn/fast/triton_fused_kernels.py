@@ -3,6 +3,8 @@
 A gradient of a bias or of a layer normalisation is a sum over all rows of a tensor. Each program of a
 kernel adds up some of the rows and stores a partial sum. The caller adds up the partial sums. Atomic
 additions would need no partial sums, but their order, and so the result, would vary between runs.
+
+Triton compiles a kernel again for numbers that are 1 or multiples of 16, unless it is told not to.
 """
 
 import triton
@@ -42,7 +44,7 @@ def kept_entries(seed, number, threshold, first_row, ROWS: tl.constexpr, BLOCK: 
     return drawn.to(tl.int32) < threshold
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number"])
 def embed_kernel(
     tokens,
     positions,
@@ -80,7 +82,7 @@ def embed_kernel(
     tl.store(out + offset, values.to(out.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number"])
 def embed_gradient_kernel(
     gradient,
     out,
@@ -107,7 +109,7 @@ def embed_gradient_kernel(
     tl.store(out + offset, values, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number"])
 def add_norm_kernel(
     skip,
     inputs,
@@ -191,7 +193,7 @@ def load_norm_rows(
     return values, incoming, outer, mean, inverse
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number"])
 def add_norm_gradient_kernel(
     stream,
     norm_weight,
