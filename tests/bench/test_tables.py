@@ -17,6 +17,7 @@ from bench.comparison.workload import (
     weights_per_token,
 )
 from bench.peers.seqloom.recipe import config_for
+from bench.train_gpu import progress_speed
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 
@@ -142,3 +143,15 @@ def test_write_rejects_partial_measurements(
     with pytest.raises(SystemExit):
         parse_arguments(["training", "--write", *option])
     assert "leave --model and --peers out" in capsys.readouterr().err
+
+
+def test_mean_speed_of_a_training_command() -> None:
+    """The first and the last steps are not counted. Events have equal numbers of steps."""
+    speeds = {20: 10.0, 100: 20.0, 120: 100.0, 140: 50.0, 800: 900.0}
+    events = [
+        {"event": "step", "step": step, "tokens_per_second": speed}
+        for step, speed in speeds.items()
+    ]
+    result = progress_speed([{"event": "start", "step": 0}, *events])
+    assert result["mean"] == pytest.approx(2 / (1 / 100 + 1 / 50))
+    assert (result["lowest"], result["highest"]) == (50.0, 100.0)
