@@ -28,10 +28,10 @@ HEAD = """# Scores over several seeds
 
 Written by `python -m bench.seeds OUT NAME … --data FOLDER --changes byte-fallback` and `--write`; there is one JSON file
 per run in `seeds/`, with the training curve, versions and signatures. Test split; mean ± standard deviation over the seeds.
-A difference below twice the deviation may be chance. Trained on {machine}, torch {torch}.
+A difference below twice the deviation may be chance. Trained with torch {torch}.
 
-| recipe | change | score | mean ± deviation | difference | parameters | steps | seeds |
-|---|---|---|---|---|---|---|---|
+| recipe | change | score | mean ± deviation | difference | parameters | steps | seeds | machine |
+|---|---|---|---|---|---|---|---|---|
 {rows}
 
 Signatures: {signatures}.
@@ -89,7 +89,8 @@ def format_rows(results: dict[tuple[str, str], list[Result]]) -> list[str]:
                 rows.append(
                     f"| `{recipe}` | {'' if change == 'unchanged' else change} | {score['name']} "
                     f"| {format_score(mean)}{spread}{unit(score)} | {difference} "
-                    f"| {runs[0]['parameters'] / 1e6:.1f} M | {first if first == last else f'{first} to {last}'} | {len(runs)} |"
+                    f"| {runs[0]['parameters'] / 1e6:.1f} M | {first if first == last else f'{first} to {last}'} | {len(runs)} "
+                    f"| {', '.join(sorted({run['machine'] for run in runs}))} |"
                 )
     return rows
 
@@ -99,7 +100,6 @@ def page(results: dict[tuple[str, str], list[Result]]) -> str:
     signatures = {main_score(run)["signature"] for run in runs} - {None, ""}
     return HEAD.format(
         rows="\n".join(format_rows(results)),
-        machine=", ".join(sorted({run["machine"] for run in runs})),
         torch=", ".join(sorted({run["torch"] for run in runs})),
         signatures="; ".join(sorted(signatures)),
     )

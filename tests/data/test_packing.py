@@ -166,6 +166,15 @@ def test_rows_with_unequal_sources_and_targets_are_nearly_full() -> None:
     assert max(sources.sum(), targets.sum()) > 0.96 * 64 * len(rows)
 
 
+def test_rows_do_not_keep_spaces_that_no_pair_fits_in() -> None:
+    """If rows took the longest pairs that fit, 4.5 % of the positions would be padding."""
+    generator = np.random.default_rng(0)
+    sources = generator.normal(15, 4, 20_000).round().clip(6, 40).astype(np.int64)
+    targets = (sources + generator.integers(-3, 4, 20_000)).clip(4, 40)
+    rows = fill_rows(np.arange(20_000), sources, targets, 64)
+    assert max(sources.sum(), targets.sum()) > 0.965 * 64 * len(rows)
+
+
 def test_the_rows_of_an_epoch_are_distributed_evenly() -> None:
     """The last batch is not nearly empty, and all batches have the same shape."""
     lengths = np.full(65 * 4 + 2, 15)  # 4 pairs fill a row of 64 tokens, so there are 66 rows

@@ -93,7 +93,7 @@ the random order of the epoch. A larger number would lead to slightly less paddi
 SHORT_SHARE = 0.2
 """Share of the pairs that `fill_rows` calls short."""
 MAX_REST = 1
-"""A row that has at most so many free tokens is full."""
+"""A row is full if it has space for at most so many more tokens, sources and targets together."""
 BATCH_SIZES = 128
 """Number of different numbers of rows that a batch can have. Each needs its own CUDA graph."""
 MIN_ROW_LENGTH = 64
@@ -263,9 +263,13 @@ def _find_pair(
     longest: int,
     short: int,
 ) -> tuple[int, int] | None:
-    """Return the next pair of a row: its total length and its place among the pairs of this length.
+    """Return the next pair of a row: its total length, and its index in the lists for this length.
 
-    Returns None if no pair fits. Arguments as in `fill_rows`.
+    Returns None if no pair fits.
+
+    remaining: for each total length, the differences and the indices of the remaining pairs
+    longest:   total length of the longest remaining pair
+    short:     total length of a short pair
     """
     free = free_source + free_target
     wanted = free_source - free_target

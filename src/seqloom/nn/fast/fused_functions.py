@@ -97,7 +97,7 @@ NO_DROPOUT = DropoutDraw(None, 0, LEVELS, 1.0)
 
 
 def draw_dropouts(count: int, rate: float, device: torch.device) -> list[DropoutDraw]:
-    """Return several dropouts."""
+    """Return several dropouts with one random seed."""
     if rate == 0:
         return [NO_DROPOUT] * count
     levels = round((1 - rate) * LEVELS)
@@ -650,10 +650,8 @@ class _FusedRDrop(torch.autograd.Function):
         padding: int,
     ) -> Tensor:
         vocabulary = first.shape[-1]
-        losses, statistics = (
-            _new_float(first, targets.numel()),
-            _new_float(first, targets.numel(), 5),
-        )
+        losses = _new_float(first, targets.numel())
+        statistics = _new_float(first, targets.numel(), 5)
         numbers = (vocabulary, padding, smoothing, weight)
         sizes = {"BLOCK": min(TOKENS_AT_ONCE, _power_of_two(vocabulary)), "num_warps": 4}
         _kernels().r_drop_kernel[(targets.numel(),)](
