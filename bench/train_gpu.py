@@ -34,6 +34,7 @@ from seqloom.runs.device import best_device
 from seqloom.runs.recipe import read_events
 from seqloom.training import loop
 from seqloom.training.distributed import World
+from seqloom.training.progress import LOG_EVERY
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 
@@ -230,8 +231,8 @@ def progress_speed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The speed that a run reported after its first steps, in target tokens per second.
 
     Each event has the speed of the same number of steps, so the mean speed is a harmonic mean. The
-    last event is reported earlier after its step than the others, so its speed is too high. It is not
-    counted.
+    last event is not counted: the other events are reported up to 8 steps late, the last one at once, so
+    that its interval is too short and its speed too high.
     """
     speeds = [
         event["tokens_per_second"]
@@ -309,14 +310,15 @@ def table(results: dict[str, Any]) -> str:
         for name in CHECKS
         if "largest_difference" in results.get(name, {})
     )
-    command = format_command(results["progress-line"]) if "progress-line" in results else ""
+    measured = results.get("progress-line", {})
+    command = format_command(measured) if "mean" in measured else ""
     return TEXT.format(rows="\n".join(rows), checks=checks, command=command, **results)
 
 
 def format_command(result: dict[str, Any]) -> str:
-    return f"""By the progress events of `seqloom train` itself, preset base with 10,000 pieces and batches of 25,000 tokens reaches
-{result["mean"]:,.0f} target tokens per second (20 steps each: {result["lowest"]:,.0f} to {result["highest"]:,.0f}) from step
-{FIRST_COUNTED} to the end of {result["steps"]} steps, measured {result["measured"]}.
+    return f"""The command `seqloom train` with preset base, 10,000 pieces and batches of 25,000 tokens reports {result["mean"]:,.0f} target
+tokens per second on average, in steps {FIRST_COUNTED + 1} to {result["steps"] - LOG_EVERY} (single reports, each over {LOG_EVERY} steps: {result["lowest"]:,.0f}
+to {result["highest"]:,.0f}); measured {result["measured"]}.
 
 """
 

@@ -166,13 +166,29 @@ def test_rows_with_unequal_sources_and_targets_are_nearly_full() -> None:
     assert max(sources.sum(), targets.sum()) > 0.96 * 64 * len(rows)
 
 
-def test_rows_do_not_keep_spaces_that_no_pair_fits_in() -> None:
-    """If rows took the longest pairs that fit, 4.5 % of the positions would be padding."""
+def test_reserved_space_for_short_pairs_leads_to_less_padding() -> None:
+    """The lengths are like those of Multi30k."""
     generator = np.random.default_rng(0)
-    sources = generator.normal(15, 4, 20_000).round().clip(6, 40).astype(np.int64)
-    targets = (sources + generator.integers(-3, 4, 20_000)).clip(4, 40)
-    rows = fill_rows(np.arange(20_000), sources, targets, 64)
-    assert max(sources.sum(), targets.sum()) > 0.965 * 64 * len(rows)
+    sources = generator.lognormal(np.log(14), 0.3, 16_000).clip(4, 45).astype(np.int64)
+    targets = (sources + generator.normal(0, 2, 16_000)).round().clip(4, 45).astype(np.int64)
+    tokens = max(sources.sum(), targets.sum())
+    plain, reserving = (
+        1 - tokens / (64 * len(fill_rows(np.arange(16_000), sources, targets, 64, reserve)))
+        for reserve in (False, True)
+    )
+    assert reserving < 0.02 < 0.025 < plain
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.7, 0.95, 1.0, 1.25])
+def test_the_better_way_to_fill_rows_is_chosen(ratio: float) -> None:
+    """Reserved space leads to more padding if sources and targets differ much in length."""
+    generator = np.random.default_rng(0)
+    sources = generator.lognormal(np.log(12), 0.5, 16_000).clip(1, 60).astype(np.int64)
+    targets = (sources * ratio * generator.lognormal(0, 0.15, 16_000)).clip(1, 60).astype(np.int64)
+    plan = PackedLayout(64 * 8, 64).plan(sources, targets, 0, 0)
+    indices = np.arange(16_000)
+    ways = [fill_rows(indices, sources + 1, targets + 1, 64, way) for way in (False, True)]
+    assert len(plan) == -(-min(map(len, ways)) // 8)
 
 
 def test_the_rows_of_an_epoch_are_distributed_evenly() -> None:
@@ -199,10 +215,15 @@ def test_pair_longer_than_a_batch_is_an_error(corpus: Corpus, layout: BatchLayou
         layout.plan(corpus.source_lengths, corpus.target_lengths, 0, 0)
 
 
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=40))
-def test_sources_and_targets_fit_into_their_rows(lengths: list[tuple[int, int]]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=40),
+    st.booleans(),
+)
+def test_sources_and_targets_fit_into_their_rows(
+    lengths: list[tuple[int, int]], reserve: bool
+) -> None:
     sources, targets = np.array(lengths).T
-    rows = list(fill_rows(np.arange(len(lengths)), sources, targets, 12))
+    rows = list(fill_rows(np.arange(len(lengths)), sources, targets, 12, reserve))
     assert sorted(pair for row in rows for pair in row) == list(range(len(lengths)))
     for row in rows:
         assert sources[row].sum() <= 12

@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 from seqloom.config.schema.corpora import SyntheticConfig, TsvConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
-from seqloom.core.batch import Batch
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import DataError
 from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.packing import PackedLayout
-from seqloom.data.batching.prefetch import PrefetchStream
+from seqloom.data.batching.prefetch import (
+    MAX_PREFETCHED,
+    MAX_PREFETCHED_BYTES,
+    MIN_PREFETCHED,
+    PrefetchStream,
+    queue_size,
+)
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.preparation.request import CorpusRequest
@@ -100,3 +106,13 @@ def test_exception_in_the_thread_is_raised_by_next(corpus: Corpus) -> None:
     with pytest.raises(DataError, match="no"):
         next(stream)
     stream.close()
+
+
+def test_few_large_and_many_small_batches_are_prefetched() -> None:
+    def batch(size: int) -> Batch:
+        padded = Padded(torch.zeros(1, size, dtype=torch.uint8), torch.zeros(1, dtype=torch.uint8))
+        return Batch(None, padded, padded)
+
+    assert queue_size(batch(1000)) == MAX_PREFETCHED
+    assert queue_size(batch(MAX_PREFETCHED_BYTES)) == MIN_PREFETCHED
+    assert queue_size(batch(MAX_PREFETCHED_BYTES // 40)) == 19  # inputs and targets

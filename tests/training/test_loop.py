@@ -3,7 +3,8 @@
 import gc
 import math
 import re
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -351,15 +352,34 @@ def test_a_recipe_can_be_a_file_or_a_dict(tmp_path: Path) -> None:
     assert train(config.model_dump(mode="json"), tmp_path / "dict").best == expected
 
 
-def test_the_garbage_collector_ignores_older_objects_during_training(tmp_path: Path) -> None:
-    counts: list[int] = []
-    config = tiny_config("training.steps=2", "training.evaluate_every=2")
-    was_frozen = gc.get_freeze_count() > 0
+class Garbage:
+    """An object that refers to itself, so that only the garbage collector can remove it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def unfrozen() -> Iterator[None]:
+    was_frozen = gc.get_freeze_count() > loop.MAX_FROZEN_AT_START
     gc.unfreeze()
-    try:
-        train(config, tmp_path / "run", report=lambda event: counts.append(gc.get_freeze_count()))
-        assert gc.get_freeze_count() == 0
-    finally:
-        if was_frozen:
-            gc.freeze()
-    assert counts[-1] > 1000
+    yield
+    if was_frozen:
+        gc.freeze()
+
+
+def test_the_garbage_collector_ignores_older_objects_during_training(unfrozen: None) -> None:
+    before = gc.get_freeze_count()
+    with loop.frozen_objects():
+        frozen = gc.get_freeze_count()
+        assert frozen > 10_000
+        with loop.frozen_objects():
+            assert gc.get_freeze_count() == frozen
+        assert gc.get_freeze_count() == frozen, "only the outer call unfreezes objects"
+    assert gc.get_freeze_count() == before
+
+
+def test_garbage_from_before_training_is_removed(unfrozen: None) -> None:
+    reference = weakref.ref(Garbage())
+    with loop.frozen_objects():
+        assert reference() is None

@@ -40,6 +40,8 @@ from seqloom.training.step import (
     train_step,
 )
 
+MAX_FROZEN_AT_START = 1000
+"""Maximum number of objects that Python itself freezes when it starts. Python 3.12 freezes some hundred."""
 MAX_LISTED_EXAMPLES = 10
 """Maximum number of training examples that an error message lists."""
 
@@ -103,7 +105,8 @@ def train(
         )
         try:
             # Signals are caught only from here on. Before, there is nothing to save.
-            with catch_signals() as signals, frozen_objects():
+            freezes = frozen_objects() if world.device.type == "cuda" else nullcontext()
+            with catch_signals() as signals, freezes:
                 # Call this only after the corpus is read: memory freed by reading should go back to
                 # the system, whereas memory freed by training steps should be reused.
                 set_malloc_thresholds()
@@ -141,16 +144,17 @@ def train(
 def frozen_objects() -> Iterator[None]:
     """Context manager in which the garbage collector ignores all objects that exist at its start.
 
-    Otherwise, the collector would search them for garbage again and again. A search takes up to 0.2
-    seconds, and no thread can run Python code in this time, so that a GPU becomes idle.
+    Searching them takes up to 0.2 seconds. Python threads stop during a search, so the GPU has no work.
     """
-    is_frozen = gc.get_freeze_count() > 0
+    if gc.get_freeze_count() > MAX_FROZEN_AT_START:
+        yield  # The caller has already frozen its objects.
+        return
+    gc.collect()  # Garbage, such as the session of an earlier training, must not be frozen.
     gc.freeze()
     try:
         yield
     finally:
-        if not is_frozen:
-            gc.unfreeze()
+        gc.unfreeze()
 
 
 def _notes_only(report: EventCallback) -> EventCallback:

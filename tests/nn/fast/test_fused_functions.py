@@ -119,7 +119,7 @@ def mask_of(dropout: DropoutDraw, shape: tuple[int, ...]) -> Tensor:
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
-@pytest.mark.parametrize("width", [WIDTH, 2500])
+@pytest.mark.parametrize("width", [4, WIDTH, 2500])
 @pytest.mark.parametrize("programs", [3, 1056])
 def test_bias_dropout_residual_connection_and_normalisation(
     rate: float, width: int, programs: int, monkeypatch: pytest.MonkeyPatch
@@ -308,6 +308,12 @@ def test_r_drop(vocabulary: int, smoothing: float, weight: float) -> None:
         plain,
         [torch.randn(3, 7, vocabulary), torch.randn(3, 7, vocabulary)],
     )
+
+
+def test_a_nan_among_the_logits_makes_the_r_drop_loss_nan() -> None:
+    first, second = torch.randn(2, 1, 3, 30)
+    second[0, 1, 20] = torch.nan
+    assert fused.r_drop(first, second, torch.full((1, 3), 7), 0.1, 5.0, PAD).isnan()
 
 
 def test_the_loss_with_r_drop_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,9 +91,12 @@ PAIRS_AT_ONCE = 16_384
 """Number of pairs that one call of `fill_rows` divides into rows. These pairs are consecutive in
 the random order of the epoch. A larger number would lead to slightly less padding."""
 SHORT_SHARE = 0.2
-"""Share of the pairs that `fill_rows` calls short."""
+"""A pair is short if at most this share of the pairs is shorter."""
 MAX_REST = 1
-"""A row is full if it has space for at most so many more tokens, sources and targets together."""
+"""A row counts as full if at most this many positions are free, sources and targets together."""
+MAX_RESERVING_LENGTH = 256
+"""Maximum length of rows in which space may be reserved for short pairs. Longer rows contain many pairs
+and little padding in any case, and filling them in this way would take more time."""
 BATCH_SIZES = 128
 """Number of different numbers of rows that a batch can have. Each needs its own CUDA graph."""
 MIN_ROW_LENGTH = 64
@@ -167,9 +170,15 @@ class PackedLayout:
         for length in np.unique(row_lengths).tolist():
             pairs = shuffled[row_lengths == length]
             rows: list[list[int]] = []
+            # The first block is filled with and without reserved space. The better way is kept.
+            ways = [False, True] if length <= MAX_RESERVING_LENGTH else [False]
             for start in range(0, len(pairs), PAIRS_AT_ONCE):
                 block = pairs[start : start + PAIRS_AT_ONCE]
-                filled = fill_rows(block, sources[block], targets[block], length)
+                results = [
+                    fill_rows(block, sources[block], targets[block], length, way) for way in ways
+                ]
+                filled = min(results, key=len)
+                ways = [ways[results.index(filled)]]
                 rows += [filled[index] for index in generator.permutation(len(filled))]
             batches += _join_rows(rows, self.budget // length)
         return [batches[index] for index in generator.permutation(len(batches))]
@@ -209,19 +218,19 @@ class PackedLayout:
 
 
 def fill_rows(
-    pairs: IntArray, sources: IntArray, targets: IntArray, length: int
+    pairs: IntArray, sources: IntArray, targets: IntArray, length: int, reserve: bool = False
 ) -> list[list[int]]:
     """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
-    Rows are filled one after the other, with the longest remaining pairs that fit. The length of a pair is
-    here the sum of its source length and its target length. A row does not take a pair if afterwards it
-    would have some free space, but less than a short pair needs. Among pairs of equal length, it
-    takes the one after which its free spaces for sources and for targets differ least. The first
-    rows contain the longest pairs, so the caller has to shuffle the rows.
+    Rows are filled one after the other, with the longest remaining pairs that fit. The length of a pair
+    is here the sum of its source length and its target length. The first rows contain the longest
+    pairs, so the caller has to shuffle the rows.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END
     length:           number of tokens in a row
+    reserve:          prefer pairs that leave space for a short pair. Default: False. In short rows this often
+                      leads to less padding, but not if sources and targets differ much in length
     """
     # For each total length, the remaining pairs of this total: their differences "source - target"
     # in ascending order, and their indices.
@@ -233,7 +242,7 @@ def fill_rows(
         (sorted_differences[start:end], sorted_pairs[start:end])
         for start, end in zip([0, *ends], ends, strict=False)
     ]
-    short = int(np.quantile(totals, SHORT_SHARE))
+    short = int(np.quantile(totals, SHORT_SHARE)) if reserve else 0
     longest = 2 * length
     rows: list[list[int]] = []
     while True:
@@ -241,49 +250,64 @@ def fill_rows(
             longest -= 1
         if not longest:
             return rows
-        row: list[int] = []
-        free_source = free_target = length
-        while True:
-            found = _find_pair(remaining, free_source, free_target, longest, short)
-            if found is None:
+        rows.append(_fill_row(remaining, length, longest, short))
+
+
+def _fill_row(
+    remaining: list[tuple[list[int], list[int]]], length: int, longest: int, short: int
+) -> list[int]:
+    """Remove pairs for one row from `remaining`. Return their indices.
+
+    A row first takes a pair that fills it. Otherwise it takes the longest pair that leaves space for a
+    pair of length `short`. If there is none, it takes the longest pair that fits. Among pairs of equal
+    length, it takes the one after which the free spaces for sources and for targets differ least.
+
+    remaining: for each total length, the differences and the indices of the remaining pairs
+    length:    number of tokens in a row
+    longest:   total length of the longest remaining pair
+    """
+    row: list[int] = []
+    free_source = free_target = length
+    limit = longest  # Longer pairs that leave space do not fit.
+    while True:
+        free = free_source + free_target
+        full = free - MAX_REST
+        with_space = min(free - short, full - 1, limit)
+        for first, last in ((free, full), (with_space, 1), (full - 1, max(with_space, 0) + 1)):
+            total = _find_pair(
+                remaining, min(first, longest), max(last, 1), free_source, free_target
+            )
+            if last == 1:
+                limit = total  # A pair that did not fit does not fit later either.
+            if total:
                 break
-            total, place = found
-            by_difference, indices = remaining[total]
-            source = (total + by_difference.pop(place)) // 2
-            row.append(indices.pop(place))
-            free_source -= source
-            free_target -= total - source
-        rows.append(row)
+        else:
+            return row
+        by_difference, indices = remaining[total]
+        place = _nearest(by_difference, free_source - free_target)
+        source = (total + by_difference.pop(place)) // 2
+        row.append(indices.pop(place))
+        free_source -= source
+        free_target -= total - source
 
 
 def _find_pair(
     remaining: list[tuple[list[int], list[int]]],
+    first: int,
+    last: int,
     free_source: int,
     free_target: int,
-    longest: int,
-    short: int,
-) -> tuple[int, int] | None:
-    """Return the next pair of a row: its total length, and its index in the lists for this length.
-
-    Returns None if no pair fits.
-
-    remaining: for each total length, the differences and the indices of the remaining pairs
-    longest:   total length of the longest remaining pair
-    short:     total length of a short pair
-    """
-    free = free_source + free_target
+) -> int:
+    """Return the largest total length, from `first` down to `last`, of a pair that fits; 0 if none fits."""
     wanted = free_source - free_target
-    # First pairs that fill the row, then pairs that leave space for a short pair, then all others.
-    full, spacious = free - MAX_REST, min(free - short, free - MAX_REST - 1)
-    for first, last in ((free, full), (spacious, 1), (full - 1, max(spacious, 0) + 1)):
-        for total in range(min(first, longest), max(last, 1) - 1, -1):
-            differences = remaining[total][0]
-            if differences:
-                place = _nearest(differences, wanted)
-                source = (total + differences[place]) // 2
-                if source <= free_source and total - source <= free_target:
-                    return total, place
-    return None
+    for total in range(first, last - 1, -1):
+        differences = remaining[total][0]
+        if differences:
+            # If this pair does not fit, no pair of this length does.
+            source = (total + differences[_nearest(differences, wanted)]) // 2
+            if source <= free_source and total - source <= free_target:
+                return total
+    return 0
 
 
 def _nearest(numbers: list[int], wanted: int) -> int:
@@ -314,7 +338,7 @@ def _join_rows(rows: list[list[int]], max_rows: int) -> list[IntArray]:
 
 def _round_up(rows: int, max_rows: int) -> int:
     """Return a number of rows, rounded up to one of BATCH_SIZES numbers up to `max_rows`."""
-    step = max(2, max_rows // BATCH_SIZES)
+    step = max(2, -(-max_rows // BATCH_SIZES))
     return min(max_rows, -(-rows // step) * step)
 
 

@@ -8,8 +8,10 @@ from contextlib import suppress
 from seqloom.core.batch import Batch
 from seqloom.data.batching.stream import BatchStream, StreamPosition
 
-MAX_PREFETCHED = 32
-"""Maximum number of prepared batches in the queue."""
+MIN_PREFETCHED, MAX_PREFETCHED = 8, 32
+"""Number of prepared batches in the queue: the maximum for large and for small batches."""
+MAX_PREFETCHED_BYTES = 2**26
+"""The queue holds more than MIN_PREFETCHED batches only if all of them have at most this size."""
 
 
 class PrefetchStream(BatchStream):
@@ -67,6 +69,12 @@ class PrefetchStream(BatchStream):
             self._worker = None
 
 
+def queue_size(batch: Batch) -> int:
+    """Return the maximum number of batches like this one in the queue."""
+    size = sum(tensor.nbytes for tensor in batch.tensors())
+    return max(MIN_PREFETCHED, min(MAX_PREFETCHED, MAX_PREFETCHED_BYTES // size))
+
+
 class _PrefetchWorker:
     """A thread that fills a queue with batches.
 
@@ -75,7 +83,7 @@ class _PrefetchWorker:
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
         self._queue: queue.Queue[tuple[Batch, StreamPosition] | BaseException] = queue.Queue(
-            MAX_PREFETCHED
+            MIN_PREFETCHED
         )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(stream, prepare), daemon=True)
@@ -85,6 +93,7 @@ class _PrefetchWorker:
         try:
             while not self._stopped.is_set():
                 batch = prepare(next(stream))
+                self._queue.maxsize = queue_size(batch)
                 self._put((batch, stream.position))
         except BaseException as error:  # take() raises the error in the main thread
             self._put(error)

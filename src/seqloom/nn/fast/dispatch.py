@@ -78,7 +78,7 @@ def can_use_layer_norm(inputs: Tensor, weight: Tensor) -> bool:
 def can_fuse_loss(features: Tensor) -> bool:
     """Return True if `fused_functions` can compute a loss of these features or logits.
 
-    It is for training on a GPU in bf16, with Triton.
+    This requires training on a GPU in bf16, and Triton.
     """
     return (
         features.dtype == torch.bfloat16

@@ -46,7 +46,7 @@ SUM_ROWS, SUM_COLUMNS = 128, 8
 ALIGNMENT = 8
 """Matrix products in bf16 are fast if the sizes of their operands are multiples of this number."""
 TOKENS_AT_ONCE = 2048
-"""Number of logits of a position that a program of `cross_entropy_kernel` reads at a time."""
+"""Number of logits of a position that a program of the loss kernels reads at a time."""
 
 
 def _kernels() -> Any:
@@ -57,6 +57,14 @@ def _kernels() -> Any:
 def _power_of_two(number: int) -> int:
     """Return the smallest power of two that is at least `number`."""
     return 1 << (number - 1).bit_length()
+
+
+def _block_size(width: int) -> int:
+    """Return the number of columns that a kernel computes for vectors of this width.
+
+    It is at least 8, because dropout draws the random numbers of eight columns at a time.
+    """
+    return max(8, _power_of_two(width))
 
 
 def _divide_up(number: int, divisor: int) -> int:
@@ -79,7 +87,7 @@ def _add_rows(sums: Tensor) -> Tensor:
 
 
 class DropoutDraw(NamedTuple):
-    """A dropout. Kernels compute from it which entries are kept.
+    """The settings of one dropout. Kernels compute its mask from them.
 
     seed:   (1,) the random numbers are derived from it; None: no dropout
     number: number of the dropout. Dropouts with the same seed have different numbers
@@ -142,7 +150,7 @@ class _Embed(torch.autograd.Function):
         ids, vectors = (None, None) if positions is None else positions
         out = torch.empty(*tokens.shape, width, dtype=dtype, device=table.device)
         numbers = (tokens.numel(), width, scale, *dropout)
-        block = _power_of_two(width)
+        block = _block_size(width)
         sizes = {
             "DROPS": dropout.seed is not None,
             "ROWS": max(1, ROW_ELEMENTS // block),
@@ -220,7 +228,7 @@ class _AddNorm(torch.autograd.Function):
         sizes = {
             "ADDS": adds,
             "DROPS": dropout.seed is not None,
-            "BLOCK": _power_of_two(width),
+            "BLOCK": _block_size(width),
         }
         stream = torch.empty_like(skip) if adds else skip.view_as(skip)
         normalised = torch.empty_like(skip)
@@ -612,11 +620,12 @@ class _FusedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (features, weight, logit_gradient), (scale,) = ctx.saved_tensors, gradients
         feature_gradient = logit_gradient @ (weight * scale).to(features.dtype)
-        # A feature that is always 1 has the gradient of the bias. ALIGNMENT ones, because products
-        # are slow if the width is not a multiple of it.
+        # The bias is the weight of a feature that is always 1. Ones are appended to the features, so
+        # that one product computes both gradients. There are ALIGNMENT columns of ones, because
+        # products are slow if the width is not a multiple of ALIGNMENT.
         width = features.shape[1]
         with_ones = F.pad(features, (0, ALIGNMENT), value=1.0)
-        product = _product_in_float32(logit_gradient.t(), with_ones) * scale
+        product = _product_in_float32(logit_gradient.t(), with_ones).mul_(scale)
         weight_gradient, bias_gradient = product[:, :width], product[:, width]
         return feature_gradient, weight_gradient, bias_gradient, None, None, None, None
 
@@ -630,7 +639,7 @@ def r_drop(
 
     first, second: (B, T, V) logits of the two passes. The logit of an impossible token is -inf in both
     targets:       (B, T). Targets that are `padding` have no loss
-    smoothing:     ε of label smoothing, which counts impossible tokens as outputs, too
+    smoothing:     ε of label smoothing. It is spread over all V tokens, including impossible ones
     """
     loss: Tensor = _FusedRDrop.apply(  # type: ignore[no-untyped-call]
         first.contiguous(), second.contiguous(), targets.contiguous(), smoothing, weight, padding

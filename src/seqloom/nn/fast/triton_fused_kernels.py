@@ -4,7 +4,8 @@ A gradient of a bias or of a layer normalisation is a sum over all rows of a ten
 kernel adds up some of the rows and stores a partial sum. The caller adds up the partial sums. Atomic
 additions would need no partial sums, but their order, and so the result, would vary between runs.
 
-Triton compiles a kernel again for numbers that are 1 or multiples of 16, unless it is told not to.
+Triton compiles a kernel separately for integer arguments that are 1 or multiples of 16.
+`do_not_specialize` prevents this.
 """
 
 import triton
@@ -15,16 +16,16 @@ ROUNDS: tl.constexpr = tl.constexpr(7)
 al. 2011)."""
 
 IMPOSSIBLE: tl.constexpr = tl.constexpr(-1e30)
-"""Stands for a logit of -inf. Differences of two such numbers are not NaN."""
+"""Replaces a logit of -inf. The difference of two infinities would be NaN."""
 
 
 @triton.jit
 def kept_entries(seed, number, threshold, first_row, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Return True for the entries that a dropout keeps: (ROWS, BLOCK)
 
-    The result depends only on the arguments. So it is computed again in backward, and not stored.
+    Backward calls this function again with the same arguments, so the mask is not stored.
 
-    seed:      address of the seed of the training step
+    seed:      address of the seed, which is drawn once per forward pass of an encoder or a decoder
     number:    number of the dropout
     threshold: 2**16 times the probability of keeping an entry
     first_row: the first of the ROWS rows
@@ -575,7 +576,8 @@ def load_logits(logits, token, vocabulary):
     outside the vocabulary.
     """
     loaded = tl.load(logits + token, mask=token < vocabulary, other=-float("inf"))
-    return tl.maximum(loaded.to(tl.float32), IMPOSSIBLE)
+    values = loaded.to(tl.float32)
+    return tl.where(values == -float("inf"), IMPOSSIBLE, values)  # NaN remains NaN
 
 
 @triton.jit
@@ -590,12 +592,12 @@ def log_normaliser(logits, vocabulary, BLOCK: tl.constexpr):
     count = 0.0
     for start in range(0, vocabulary, BLOCK):
         values = load_logits(logits, start + tl.arange(0, BLOCK), vocabulary)
-        possible = values > IMPOSSIBLE / 2
+        impossible = values <= IMPOSSIBLE / 2  # False for NaN, which makes the loss NaN.
         new_maximum = tl.maximum(maximum, tl.max(values, axis=0))
         total = total * tl.exp(maximum - new_maximum)
-        total += tl.sum(tl.where(possible, tl.exp(values - new_maximum), 0.0), axis=0)
-        logit_sum += tl.sum(tl.where(possible, values, 0.0), axis=0)
-        count += tl.sum(possible.to(tl.float32), axis=0)
+        total += tl.sum(tl.where(impossible, 0.0, tl.exp(values - new_maximum)), axis=0)
+        logit_sum += tl.sum(tl.where(impossible, 0.0, values), axis=0)
+        count += tl.sum(1.0 - impossible.to(tl.float32), axis=0)
         maximum = new_maximum
     return maximum + tl.log(total), logit_sum, count
 
@@ -632,14 +634,14 @@ def r_drop_kernel(
         token = start + tl.arange(0, BLOCK)
         first_log = load_logits(first, token, vocabulary) - first_normaliser
         second_log = load_logits(second, token, vocabulary) - second_normaliser
-        difference = tl.where(first_log > IMPOSSIBLE / 2, first_log - second_log, 0.0)
+        difference = tl.where(first_log <= IMPOSSIBLE / 2, 0.0, first_log - second_log)
         first_divergence += tl.sum(tl.exp(first_log) * difference, axis=0)
         second_divergence -= tl.sum(tl.exp(second_log) * difference, axis=0)
     address = tl.where(is_real, target, 0)
     first_target = load_logits(first, address, vocabulary) - first_normaliser
     second_target = load_logits(second, address, vocabulary) - second_normaliser
     # The log-probability of an impossible target counts as 0.
-    target_sum = tl.where(first_target > IMPOSSIBLE / 2, first_target + second_target, 0.0)
+    target_sum = tl.where(first_target <= IMPOSSIBLE / 2, 0.0, first_target + second_target)
     log_sum = first_sum + second_sum - count * (first_normaliser + second_normaliser)
     likelihood = (1 - smoothing) / 2 * target_sum + smoothing / (2 * vocabulary) * log_sum
     loss = weight / 4 * (first_divergence + second_divergence) - likelihood
@@ -681,29 +683,29 @@ def r_drop_gradient_kernel(
     statistics += row * 5
     first_normaliser, second_normaliser = tl.load(statistics), tl.load(statistics + 1)
     first_divergence, second_divergence = tl.load(statistics + 2), tl.load(statistics + 3)
-    scale = tl.where(target != padding, tl.load(loss_gradient).to(tl.float32), 0.0)
+    scale = tl.load(loss_gradient).to(tl.float32)
     target_logit = load_logits(first, tl.where(target != padding, target, 0), vocabulary)
     # Weights of the target, and of each possible token, in the cross-entropies.
-    target_weight = tl.where(target_logit > IMPOSSIBLE / 2, (1 - smoothing) / 2, 0.0)
+    target_weight = tl.where(target_logit <= IMPOSSIBLE / 2, 0.0, (1 - smoothing) / 2)
     token_weight = smoothing / (2 * vocabulary)
     total_weight = target_weight + token_weight * tl.load(statistics + 4)
     for start in range(0, vocabulary, BLOCK):
         token = start + tl.arange(0, BLOCK)
         first_log = load_logits(first, token, vocabulary) - first_normaliser
         second_log = load_logits(second, token, vocabulary) - second_normaliser
-        possible = first_log > IMPOSSIBLE / 2
-        difference = tl.where(possible, first_log - second_log, 0.0)
+        is_ignored = (first_log <= IMPOSSIBLE / 2) | (target == padding)
+        difference = tl.where(is_ignored, 0.0, first_log - second_log)
         first_p, second_p = tl.exp(first_log), tl.exp(second_log)
         own_weight = token_weight + tl.where(token == target, target_weight, 0.0)
         # The derivative of both divergences by the logits of the first pass is
         # p₁ (log p₁ - log p₂ - KL(p₁‖p₂)) + p₁ - p₂.
         divergence = first_p * (difference - first_divergence) + first_p - second_p
         gradient = total_weight * first_p - own_weight + weight / 4 * divergence
-        gradient = tl.where(possible, gradient * scale, 0.0)
+        gradient = tl.where(is_ignored, 0.0, gradient * scale)
         rounded = gradient.to(first_gradient.dtype.element_ty)
         tl.store(first_gradient + token, rounded, mask=token < vocabulary)
         divergence = second_p * (-difference - second_divergence) + second_p - first_p
         gradient = total_weight * second_p - own_weight + weight / 4 * divergence
-        gradient = tl.where(possible, gradient * scale, 0.0)
+        gradient = tl.where(is_ignored, 0.0, gradient * scale)
         rounded = gradient.to(second_gradient.dtype.element_ty)
         tl.store(second_gradient + token, rounded, mask=token < vocabulary)
