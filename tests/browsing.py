@@ -2,11 +2,12 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from re import Pattern
 from typing import Any
 
 import pytest
@@ -71,11 +72,20 @@ class Visitor:
 
     Attributes:
         errors: script errors, dialogs, and requests to other servers.
+        has_replaced_answers: whether the page may show answers that a test has replaced.
     """
 
     server: ServerProcess
     page: Page
     errors: list[str] = field(default_factory=list)
+    has_replaced_answers: bool = False
+
+    def replace_answers(
+        self, url: str | Pattern[str], handler: Callable[[Route], Any], times: int | None = None
+    ) -> None:
+        """Call `handler` for requests to matching URLs until the end of the test."""
+        self.has_replaced_answers = True
+        self.page.route(url, handler, times=times)
 
     def load(self, link: str = "") -> Page:
         """Load the page anew at a link."""
@@ -181,6 +191,10 @@ def visitor(desk: Visitor) -> Iterator[Visitor]:
     desk.check()
     # A handler may still be answering a request that the page sent at the end of the test.
     desk.page.unroute_all(behavior="wait")
+    if desk.has_replaced_answers:
+        # The page keeps answers, such as the list of runs, until it is loaded anew.
+        desk.page.goto("about:blank")
+        desk.has_replaced_answers = False
 
 
 @pytest.fixture(scope="session")

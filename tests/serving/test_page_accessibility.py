@@ -163,7 +163,7 @@ def test_bars_stay_visible_in_forced_colours(browser: Browser, server: ServerPro
 def test_focused_word_is_highlighted_once_its_alignment_arrives(visitor: Visitor) -> None:
     """The page requests alignments after it shows the words, so focus can come first."""
     page, held = visitor.page, []
-    page.route("**/api/score", lambda route: held.append(route))
+    visitor.replace_answers("**/api/score", lambda route: held.append(route))
     visitor.load("#/translate?run=reverser&text=abcd+dcba")
     page.locator(".translation-output .word").first.focus()
     while not held:

@@ -32,7 +32,7 @@ def test_api_key_prompt_and_unreachable_server(
     context, visitor = visit(browser, server)
     held: list[Route] = []
     # The first request for the lab has no key and is answered after the right key was entered.
-    visitor.page.route("**/api/lab", lambda route: held.append(route), times=1)
+    visitor.replace_answers("**/api/lab", lambda route: held.append(route), times=1)
     page = visitor.load("#/translate?text=abcd")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("API key required")
@@ -61,7 +61,9 @@ def test_failed_alternatives_keep_the_translation_and_can_be_requested_again(
     word = page.locator(".translation-output .word").first
     expect(word).to_be_visible()
     error = {"error": "the model failed", "kind": "internal"}
-    page.route("**/api/alternatives", lambda route: route.fulfill(status=500, json=error))
+    visitor.replace_answers(
+        "**/api/alternatives", lambda route: route.fulfill(status=500, json=error)
+    )
     word.click()
     expect(page.get_by_role("alert")).to_contain_text("The model failed.")
     expect(word).to_be_visible()
@@ -73,7 +75,7 @@ def test_failed_alternatives_keep_the_translation_and_can_be_requested_again(
 
 def test_training_view_reconnects(visitor: Visitor) -> None:
     page = visitor.page
-    page.route("**/api/trainings/reverser?*", lambda route: route.abort())
+    visitor.replace_answers("**/api/trainings/reverser?*", lambda route: route.abort())
     visitor.open("#/train?training=reverser")
     expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     page.unroute("**/api/trainings/reverser?*")

@@ -107,7 +107,7 @@ def test_the_lookup_fits_a_small_screen_and_needs_no_run(
     context, visitor = visit(browser, server, viewport={"width": 360, "height": 740})
     served = server.get("/api/runs").json()
     served["runs"] = [run for run in served["runs"] if run["kind"] == "forecast"]
-    visitor.page.route("**/api/runs", lambda route: route.fulfill(json=served))
+    visitor.replace_answers("**/api/runs", lambda route: route.fulfill(json=served))
     page = visitor.load("#/inside")
     page.get_by_text("Soft lookup").click()
     assert shown_result(page) == pytest.approx(look_up(LookupTable(), "soft").result[0])

@@ -120,9 +120,11 @@ def test_path_in_the_plane_fits_the_window(visitor: Visitor, server: ServerProce
     served["runs"] = [{**run, "columns": ["x", "y"], "context": []}]
     path = {"observed": [[0, 0], [1, 1], [2, 5]], "context": []}
     page = visitor.page
-    page.route("**/api/runs", lambda route: route.fulfill(json=served))
-    page.route("**/api/forecast/example?*", lambda route: route.fulfill(json=path))
-    page.route("**/api/forecast", lambda route: route.fulfill(json={"forecasts": [[[3, 9]]]}))
+    visitor.replace_answers("**/api/runs", lambda route: route.fulfill(json=served))
+    visitor.replace_answers("**/api/forecast/example?*", lambda route: route.fulfill(json=path))
+    visitor.replace_answers(
+        "**/api/forecast", lambda route: route.fulfill(json={"forecasts": [[[3, 9]]]})
+    )
     visitor.load("#/forecast")
     expect(page.locator(".trajectory circle.forecast")).to_have_count(1)
     page.set_viewport_size({"width": 1280, "height": 600})
@@ -137,7 +139,7 @@ def test_path_in_the_plane_fits_the_window(visitor: Visitor, server: ServerProce
 def test_labels_of_characters_are_grouped(visitor: Visitor) -> None:
     labels = [{"label": "U l l l U l l l l", "probability": 0.5}]
     response = {"run": "labeller", "labels": [labels], "warnings": []}
-    visitor.page.route("**/api/label", lambda route: route.fulfill(json=response))
+    visitor.replace_answers("**/api/label", lambda route: route.fulfill(json=response))
     page = visitor.load("#/label?text=das+haus.")
     words = page.locator(".tagged-group")
     expect(words).to_have_count(2)

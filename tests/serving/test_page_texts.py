@@ -100,7 +100,7 @@ def test_languages_can_be_swapped_if_a_run_has_both_directions(
     transformer = next(run for run in served["runs"] if run["name"] == "transformer")
     transformer["languages"] = [{"source": "it", "target": "la"}]
     assert reverser["languages"] == [{"source": "la", "target": "it"}]
-    page.route("**/api/runs", lambda route: route.fulfill(json=served))
+    visitor.replace_answers("**/api/runs", lambda route: route.fulfill(json=served))
     visitor.load("#/translate?run=reverser&text=abcd")
     shown = translation_text(page)
     page.get_by_role("button", name="Swap the languages and the texts").click()
@@ -123,7 +123,7 @@ def test_long_text_is_translated_completely_in_parts(
         sizes.append(body_of(route.request)["texts"])
         route.continue_()
 
-    page.route("**/api/translate", record)
+    visitor.replace_answers("**/api/translate", record)
     page.get_by_label("Source text").fill(text)
     count = len(text.split("\n"))
     expect(page.locator(f"[data-sentence='{count - 1}']").first).to_be_attached()

@@ -234,7 +234,7 @@ def test_names_of_runs_never_run_as_script(visitor: Visitor) -> None:
             run["name"] = script
         route.fulfill(response=response, json=content)
 
-    visitor.page.route(re.compile("/api/runs"), inject)
+    visitor.replace_answers(re.compile("/api/runs"), inject)
     page = visitor.load()
     expect(page.locator("main")).to_contain_text("window.seen.ran++")
     for view in ("translate", "complete", "label", "compare", "train"):
