@@ -1,6 +1,7 @@
 """PrefetchStream returns the batches of the stream that it prefetches from."""
 
 import threading
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,21 @@ def test_few_large_and_many_small_batches_are_prefetched() -> None:
     assert queue_size(batch(1000)) == MAX_PREFETCHED
     assert queue_size(batch(MAX_PREFETCHED_BYTES)) == MIN_PREFETCHED
     assert queue_size(batch(MAX_PREFETCHED_BYTES // 40)) == 19  # inputs and targets
+
+
+def test_batches_are_prepared_before_the_first_one_is_requested(corpus: Corpus) -> None:
+    is_prepared = threading.Event()
+
+    def prepare(batch: Batch) -> Batch:
+        is_prepared.set()
+        return batch
+
+    layout = PaddedLayout(200)
+    stream = PrefetchStream(BatchStream(corpus, layout, 3), prepare)
+    assert not is_prepared.wait(0.1)
+    stream.start()
+    assert is_prepared.wait(60)
+    stream.start()
+    for expected, batch in zip(islice(BatchStream(corpus, layout, 3), 9), stream, strict=False):
+        assert torch.equal(batch.targets.values, expected.targets.values)
+    stream.close()

@@ -168,6 +168,7 @@ def open_session(
         notes = () if start is not None else _small_vocabularies(config, task)
         for text in notes:
             session.log(Event("note", session.step, {"text": text}))
+    session.stream.start()
     return session
 
 

@@ -49,12 +49,20 @@ class PrefetchStream(BatchStream):
         self._stop_worker()
         self._position = self._normalised(*position)
 
+    def start(self) -> None:
+        """Start to prepare batches, unless the stream already does."""
+        self._start_worker()
+
     def __next__(self) -> Batch:
+        batch, self._position = self._start_worker().take()
+        return batch
+
+    def _start_worker(self) -> "_PrefetchWorker":
+        """Return the thread that prepares batches. Start it if there is none."""
         if self._worker is None:
             self._stream.position = self.position
             self._worker = _PrefetchWorker(self._stream, self._prepare)
-        batch, self._position = self._worker.take()
-        return batch
+        return self._worker
 
     def close(self) -> None:
         """End all threads and discard the prepared batches. The stream cannot be used afterwards."""

@@ -150,6 +150,9 @@ class BatchStream:
         planned = [self._plan(shard).batches[index] for shard, index in positions]
         return sorted({int(example) for batch in planned for example in batch})
 
+    def start(self) -> None:
+        """Start to prepare batches, if the stream prepares them in advance. Otherwise do nothing."""
+
     def __iter__(self) -> Iterator[Batch]:
         return self
 
