@@ -16,6 +16,7 @@ from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import find_damage
+from seqloom.data.batching.stream import BatchStream
 from seqloom.runs.folder.bundle import read_setup
 from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
 from seqloom.runs.folder.weights import read_tensors
@@ -383,3 +384,14 @@ def test_garbage_from_before_training_is_removed(unfrozen: None) -> None:
     reference = weakref.ref(Garbage())
     with loop.frozen_objects():
         assert reference() is None
+
+
+def test_batches_are_prepared_when_a_session_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = []
+    monkeypatch.setattr(BatchStream, "start", lambda stream: starts.append(stream.position))
+    config = tiny_config("training.steps=3", "training.checkpoint_every=3")
+    train(config, tmp_path / "run")
+    train(tiny_config("training.steps=4"), tmp_path / "run", resume=True)
+    assert starts == [(0, 0), (0, 3)], "a resumed run starts at the position of its checkpoint"

@@ -268,7 +268,7 @@ def _fill_row(
     """
     row: list[int] = []
     free_source = free_target = length
-    limit = longest  # Longer pairs that leave space do not fit.
+    limit = longest  # Pairs that leave space and are longer than this do not fit.
     while True:
         free = free_source + free_target
         full = free - MAX_REST

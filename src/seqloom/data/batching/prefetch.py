@@ -51,18 +51,15 @@ class PrefetchStream(BatchStream):
 
     def start(self) -> None:
         """Start to prepare batches, unless the stream already does."""
-        self._start_worker()
-
-    def __next__(self) -> Batch:
-        batch, self._position = self._start_worker().take()
-        return batch
-
-    def _start_worker(self) -> "_PrefetchWorker":
-        """Return the thread that prepares batches. Start it if there is none."""
         if self._worker is None:
             self._stream.position = self.position
             self._worker = _PrefetchWorker(self._stream, self._prepare)
-        return self._worker
+
+    def __next__(self) -> Batch:
+        self.start()
+        assert self._worker is not None
+        batch, self._position = self._worker.take()
+        return batch
 
     def close(self) -> None:
         """End all threads and discard the prepared batches. The stream cannot be used afterwards."""

@@ -178,7 +178,7 @@ def load_norm_rows(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Load what `add_norm_gradient_kernel` needs to know about ROWS rows, starting at `first_row`."""
+    """Load the inputs of `add_norm_gradient_kernel` for ROWS rows, from `first_row` on."""
     column = tl.arange(0, BLOCK)
     row = first_row + tl.arange(0, ROWS)
     is_row = row < rows
