@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
+from bench import recipes
 from bench.recipes import expected_line, main_score, measured_line, remove_paths
 from bench.tasks.__main__ import list_runs, missing_data
 from bench.tasks.page import format_score, page
@@ -116,6 +117,16 @@ def test_recipe_headers_have_percentages_and_the_direction_of_the_score() -> Non
     accurate = build_result("language-id", accuracy=99.2)
     assert expected_line(accurate) == "accuracy 98.8 % or more"
     assert [format_score(value) for value in (99.26, 1.4712, 0.0981)] == ["99.3", "1.47", "0.0981"]
+
+
+def test_the_expected_score_is_that_of_the_worst_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipes, "SEEDS", tmp_path)
+    for seed, accuracy in ((1, 99.2), (2, 97.5), (3, 98.0)):
+        result = build_result("language-id", accuracy=accuracy)
+        write_result(tmp_path, f"language-id.unchanged.seed{seed}", result)
+    assert expected_line(build_result("language-id", accuracy=99.2)) == "accuracy 97.1 % or more"
 
 
 def test_stored_results_contain_no_local_paths() -> None:
