@@ -178,8 +178,8 @@ def test_results_are_announced_to_screen_readers(visitor: Visitor) -> None:
     page = visitor.open("#/label?text=hund")
     expect(page.locator("#live")).to_contain_text(re.compile(r"(de|en), \d+ %"))
     page.get_by_role("link", name="Beam search").click()
-    assert page.title() == "Beam search · seqloom"
-    assert page.evaluate("document.activeElement.tagName") == "H1"
+    expect(page).to_have_title("Beam search · seqloom")
+    expect(page.locator("h1")).to_be_focused()
 
 
 def test_small_screens_do_not_scroll_sideways(
