@@ -90,9 +90,7 @@ def padding_share(lengths: IntArray, batches: list[IntArray]) -> float:
     return 1 - (lengths.sum() + len(lengths)) / padded
 
 
-def test_batches_of_real_data_are_full_with_little_padding_and_targets_of_different_lengths() -> (
-    None
-):
+def test_batches_of_real_data_are_full_and_mix_target_lengths() -> None:
     config = BundledConfig(source="de", target="en")
     data = DataConfig(train=config, dev=config)
     lines = [line for e in read_split(data, "train") for line in (e.source, e.target)]
@@ -103,7 +101,7 @@ def test_batches_of_real_data_are_full_with_little_padding_and_targets_of_differ
     check_batches(corpus.source_lengths, corpus.target_lengths, batches, 4_096)
 
 
-def test_batches_are_as_good_if_source_and_target_lengths_correlate_weakly() -> None:
+def test_batches_are_full_and_mix_lengths_if_sources_and_targets_correlate_weakly() -> None:
     generator = np.random.default_rng(0)
     target = generator.gamma(10, 1.4, 29_000).astype(np.int64) + 1
     source = np.maximum(target + generator.normal(1, 2.7, 29_000).astype(np.int64), 1)
