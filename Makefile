@@ -98,7 +98,7 @@ campaign: $(DOCS_STAMP)
 	$(CAMPAIGN) $(BIN)/python -m pytest -p tests.property_campaign -n 2 --dist worksteal -q -m hypothesis tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long --ignore tests/reliability --ignore tests/interop/test_killed_export.py
 	$(BIN)/python tools/campaign.py
-	$(BIN)/python tools/mutants.py --write
+	$(BIN)/python -m tools.mutants --write
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

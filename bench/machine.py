@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[1]
+
 
 def describe_environment(seed: int) -> dict[str, Any]:
     import torch
@@ -50,3 +52,31 @@ def _lscpu_name() -> str:
     output = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout
     lines = [line for line in output.splitlines() if line.startswith("Model name:")]
     return lines[0].split(":", 1)[1].strip() if lines else ""
+
+
+def describe_measurement() -> dict[str, str]:
+    """Version, commit, machine and date that results belong to."""
+    import torch
+
+    import seqloom
+
+    return {
+        "version": seqloom.__version__,
+        "commit": describe_commit(),
+        "machine": describe_processor(),
+        "torch": torch.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def describe_commit() -> str:
+    """The commit of the source, with a plus sign if files of src or tests differ from it."""
+    commit = _git("rev-parse", "--short=8", "HEAD")
+    return commit + ("+" if _git("status", "--porcelain", "--", "src", "tests") else "")
+
+
+def _git(*arguments: str) -> str:
+    result = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return result.stdout.strip()

@@ -80,7 +80,7 @@ MODELS = {
 TRAINING_TEXT = """{data}, 8,000 joint BPE pieces, fp32, batches of about 4,096 tokens, dropout 0.1, Adam, no label
 smoothing. Each toolkit trains with its own loop on the same pieces. Measurement windows of a few seconds alternate
 between the toolkits ({rounds} rounds), and ratios are taken within a round: median, and lowest–highest. The ceiling is
-the time of the model's matrix products alone, measured in the same rounds; the share of it counts
+the speed of the model's matrix products alone, measured in the same rounds. The share of it counts only useful operations:
 6 x weights x real tokens, and 12 x width x keys x queries for attention.
 """
 

@@ -60,13 +60,15 @@ TABLE = """# Results of the bundled recipes
 
 Written by `python -m bench.recipes OUT --jobs N --data FOLDER` and `--write`; there is one JSON file per recipe in
 `recipes/`, with the training curve, versions and signatures. Test split, seed 1 unless another seed is given. Training times
-of recipes that ran in parallel are upper bounds.
+of recipes that ran in parallel are upper bounds. Trained with torch {torch}. Batches on a CPU differ from those on a GPU, so
+the same recipe and seed reach another score there; [seeds.md](seeds.md) has means over several seeds, from other trainings.
 Tatoeba is the bundled sample; pairs with the same source are merged into one example with several references. Multi30k is
 test_2016_flickr, raw text, cased except for `multi30k-en-de`, which is lower-cased on both sides. BLEU is computed by
 sacreBLEU with beam 5, or as the recipe says. Case change, questions and scenes use exact match and greedy search. Language models are scored by perplexity per subword and
 END (Tatoeba) or per word and end of line (WikiText-2), and by nats per character including ends of lines (Shakespeare). The
-tasks of `tasks.md` use the usual scores of their fields. For `tatoeba-languages`, the score is that of all six directions
-together; two of them have no training data.
+tasks of [tasks.md](tasks.md) use the usual scores of their fields. For `tatoeba-languages`, the score is that of all six directions
+together; two of them have no training data. `eth-ucy` forecasts the scene `eth`; tasks.md has the mean of five scenes. If a
+recipe stops early, the table has the number of steps it took.
 
 | recipe | parameters | steps | score | chrF2 | trained |
 |---|---|---|---|---|---|
@@ -265,7 +267,8 @@ def write_results(out: Path) -> None:
             f"| {'' if chrf is None else format(chrf['value'], '.1f')} "
             f"| {training_time(result)}{result['machine']} |"
         )
-    (out.parent / "recipes.md").write_text(TABLE.format(rows="\n".join(rows)))
+    versions = ", ".join(sorted({result["torch"] for result in results.values()}))
+    (out.parent / "recipes.md").write_text(TABLE.format(rows="\n".join(rows), torch=versions))
     write_readme(results)
     print(f"Wrote {len(rows)} recipes, {out.parent / 'recipes.md'} and README.md")
 

@@ -34,13 +34,17 @@ A difference below twice the deviation may be chance. Trained with torch {torch}
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
-Signatures: {signatures}.
+## Signatures
+
+{signatures}
+
+## Choices
 
 With `text.byte_fallback = true`, BLEU does not change beyond its deviation. It is off by default for another reason: the model
-has hardly seen the bytes in training, so it does not know how to translate them. Without byte fallback, seqloom notices unknown
+was hardly trained on single bytes, so it rarely translates them correctly. Without byte fallback, seqloom detects unknown
 characters, copies them into the output and reports them.
 
-`multi30k-de-en` uses a beam of 10 because this was best on the dev split, on average over seeds 4 to 6, among beams of 5
+The row of `multi30k-de-en` has the seeds 4 to 6 with a beam of 10, the row "beam-5" the seeds 1 to 6. The recipe uses a beam of 10 because this was best on the dev split, on average over seeds 4 to 6, among beams of 5
 and 10 with length penalties of 1.0, 1.2, 1.4 and 1.6 (`dev_by_search` in the JSON files). Seeds 1 to 3 were decoded only with a beam of 5.
 The row "higher-rate" is `multi30k-de-en` with a learning rate of 2e-3, dropout 0.3 and 2,800 steps. The row "higher-rate-6000"
 has this learning rate and, like the recipe, dropout 0.4 and 6,000 steps. With greedy search during training, the best dev BLEU is
@@ -108,11 +112,13 @@ def format_rows(results: dict[tuple[str, str], list[Result]]) -> list[str]:
 
 def page(results: dict[tuple[str, str], list[Result]]) -> str:
     runs = [run for group in results.values() for run in group]
-    signatures = {main_score(run)["signature"] for run in runs} - {None, ""}
+    signatures = {run["recipe"]: main_score(run)["signature"] for run in runs}
     return HEAD.format(
         rows="\n".join(format_rows(results)),
         torch=", ".join(sorted({run["torch"] for run in runs})),
-        signatures="; ".join(sorted(signatures)),
+        signatures="\n".join(
+            f"- `{recipe}`: {signature}" for recipe, signature in signatures.items() if signature
+        ),
     )
 
 

@@ -1,8 +1,8 @@
 """Check that the tests notice bugs: put one bug after another into a copy of the source, and run tests.
 
-    python tools/mutants.py                     all bugs of tools/mutants.toml
-    python tools/mutants.py --only "beam" --jobs 2
-    python tools/mutants.py --write             also write docs/results/mutants.md
+    python -m tools.mutants                     all bugs of tools/mutants.toml
+    python -m tools.mutants --only "beam" --jobs 2
+    python -m tools.mutants --write             also write docs/results/mutants.md
 
 Each bug lists the tests that should notice it. The exit status is 1 if a bug survives, that is, if all of its
 tests pass. All listed tests must pass without a bug; the program checks this first.
@@ -20,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.machine import describe_measurement
+
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tools" / "mutants.toml"
 TABLE = ROOT / "docs" / "results" / "mutants.md"
@@ -30,8 +32,8 @@ PASSED = 0
 """Exit status of pytest if all tests pass."""
 HEAD = """# Bugs that the tests notice
 
-Written by `tools/mutants.py`; `make campaign` repeats it. Each row is a bug that the program puts into a copy of the source. "Noticed"
-means that at least one of the named tests fails. `tools/mutants.toml` contains the exact changes.
+Written by `python -m tools.mutants --write`; `make campaign` repeats it. Each row is a bug that the program puts into a copy of the
+source. "Noticed" means that at least one of the tests listed for the bug fails. `tools/mutants.toml` contains the exact changes.
 
 """
 
@@ -121,7 +123,8 @@ def format_table(results: Sequence[tuple[Mutant, bool]]) -> str:
         f"| {mutant.area} | {mutant.bug} | `{mutant.file}` | {'noticed' if found else '**survived**'} |"
         for mutant, found in results
     ]
-    summary = f"{noticed} of {len(results)} bugs are noticed.\n\n"
+    facts = "; ".join(f"{key} {value}" for key, value in describe_measurement().items())
+    summary = f"{noticed} of {len(results)} bugs are noticed ({facts}).\n\n"
     columns = "| area | bug | file | result |\n|---|---|---|---|\n"
     return HEAD + summary + columns + "\n".join(rows) + "\n"
 

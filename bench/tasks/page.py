@@ -16,7 +16,8 @@ Written by `python -m bench.tasks OUT --data FOLDER` and `--write`; there is one
 training curve, versions and settings. Results are for the test split, in the order of the column `scores`. Error rates,
 perplexity, nats, MSE, MAE and the distances ADE and FDE are better when lower. Times are training times from raw text to the
 last step; they are upper bounds (≤) if other runs shared the machine. Most published results were measured on another split;
-the last column names their source. Scores with ± are means and standard deviations over several seeds, from `seeds/`.
+the last column names their source. Scores with ± are means and standard deviations over several seeds, from [seeds.md](seeds.md).
+Parameters, steps and times are those of the first seed; `e2e` stops early.
 
 | task | recipe | scores | ours | published | parameters | steps | seed | trained | published by |
 |---|---|---|---|---|---|---|---|---|---|

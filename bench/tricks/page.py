@@ -41,8 +41,11 @@ and the origin of each value.
 
 `python -m bench.tricks OUT --write` generates this page. Memory is that of weights, gradients and Adam's moments;
 `seqloom doctor RECIPE` measures how much a batch needs in addition. BLEU is measured on the 29,000 pairs of Multi30k,
-over the seeds of [tricks.md](tricks.md). `low-resource` is made for data of this size. `base` is made for a hundred
-times as much data and is not measured here.
+over the seeds and on the machine of [tricks.md](tricks.md). `base` is made for a hundred times as much data and is not
+measured here. "Pieces" is the number of subwords in the vocabulary.
+
+Without `preset` and `[model]`, `seqloom train` chooses `low-resource` for up to 100,000 training pairs, `small` for up to a million,
+and otherwise `base`. `seqloom new` does the same.
 
 | preset | for | layers x width | pieces | parameters | memory | steps | Multi30k de→en, BLEU | trained |
 |---|---|---|---|---|---|---|---|---|
@@ -149,7 +152,7 @@ def common_settings(dataset: Dataset, results: Sequence[Result]) -> str:
     variant = next(each for each in dataset.variants if each.name == first["variant"])
     settings = first["settings"][len(variant.settings) :]
     options = " ".join(f"--set {setting}" for setting in settings)
-    return f" Every run with `{options}`." if settings else ""
+    return f" All runs use `{options}`." if settings else ""
 
 
 def section(out: Path, dataset: Dataset, results: Sequence[Result]) -> list[str]:

@@ -1,6 +1,7 @@
 """PrefetchStream returns the batches of the stream that it prefetches from."""
 
 import threading
+import time
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from seqloom.data.batching.prefetch import (
 )
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.corpus.dataset import IntArray
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
@@ -104,19 +106,73 @@ def test_exception_in_the_thread_is_raised_by_next(corpus: Corpus) -> None:
         raise DataError("no")
 
     stream = PrefetchStream(BatchStream(corpus, PackedLayout(200, 40), 3), fail)
-    with pytest.raises(DataError, match="no"):
-        next(stream)
+    errors: list[str] = []
+
+    def take_twice() -> None:
+        for _ in range(2):
+            try:
+                next(stream)
+            except DataError as error:
+                errors.append(str(error))
+
+    taker = threading.Thread(target=take_twice, daemon=True)
+    taker.start()
+    taker.join(timeout=10)
+    assert errors == ["no", "no"]
     stream.close()
 
 
-def test_few_large_and_many_small_batches_are_prefetched() -> None:
-    def batch(size: int) -> Batch:
-        padded = Padded(torch.zeros(1, size, dtype=torch.uint8), torch.zeros(1, dtype=torch.uint8))
-        return Batch(None, padded, padded)
+def batch_of(size: int) -> Batch:
+    """A batch of about 2 · size bytes."""
+    padded = Padded(torch.zeros(1, size, dtype=torch.uint8), torch.zeros(1, dtype=torch.uint8))
+    return Batch(None, padded, padded)
 
-    assert queue_size(batch(1000)) == MAX_PREFETCHED
-    assert queue_size(batch(MAX_PREFETCHED_BYTES)) == MIN_PREFETCHED
-    assert queue_size(batch(MAX_PREFETCHED_BYTES // 40)) == 19  # inputs and targets
+
+def test_few_large_and_many_small_batches_are_prefetched() -> None:
+    assert queue_size(batch_of(1000)) == MAX_PREFETCHED
+    assert queue_size(batch_of(MAX_PREFETCHED_BYTES)) == MIN_PREFETCHED
+    assert queue_size(batch_of(MAX_PREFETCHED_BYTES // 40)) == 19  # inputs and targets
+
+
+@pytest.mark.parametrize("large", [0, 3])
+def test_many_batches_are_prefetched_only_if_all_are_small(corpus: Corpus, large: int) -> None:
+    """large: number of large batches before the small ones"""
+    prepared: list[Batch] = []
+
+    def prepare(batch: Batch) -> Batch:
+        prepared.append(batch_of(MAX_PREFETCHED_BYTES if len(prepared) < large else 1000))
+        return prepared[-1]
+
+    stream = PrefetchStream(BatchStream(corpus, PaddedLayout(30), 3), prepare)
+    stream.start()
+    expected = MIN_PREFETCHED if large else MAX_PREFETCHED
+    deadline = time.monotonic() + 60
+    while len(prepared) <= expected and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert len(prepared) == expected + 1  # the thread holds one batch until the queue has space
+    stream.close()
+
+
+def test_the_thread_plans_the_batches_and_a_resumed_stream_plans_once(corpus: Corpus) -> None:
+    planned: list[tuple[int, str]] = []
+
+    class RecordingLayout(PackedLayout):
+        def plan(
+            self, sources: IntArray | None, targets: IntArray, seed: int, epoch: int
+        ) -> list[IntArray]:
+            planned.append((epoch, threading.current_thread().name))
+            return super().plan(sources, targets, seed, epoch)
+
+    stream = PrefetchStream(BatchStream(corpus, RecordingLayout(2000, 40), 3), unchanged)
+    stream.position = (4, 1)
+    stream.start()
+    next(stream)
+    stream.close()
+    epochs = [epoch for epoch, _ in planned]
+    assert epochs[0] == 4
+    assert len(set(epochs)) == len(epochs)
+    assert threading.main_thread().name not in {thread for _, thread in planned}
 
 
 def test_batches_are_prepared_before_the_first_one_is_requested(corpus: Corpus) -> None:

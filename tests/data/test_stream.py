@@ -1,7 +1,9 @@
 """BatchStream: resumable, shared among ranks, complete epochs."""
 
+import hashlib
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,8 +14,10 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
-from seqloom.data.batching.layout import PaddedLayout
-from seqloom.data.batching.stream import BatchStream
+from seqloom.data.batching.bucketing import BucketLayout
+from seqloom.data.batching.layout import BatchLayout, PaddedLayout
+from seqloom.data.batching.packing import PackedLayout
+from seqloom.data.batching.stream import BATCH_RULES, BatchStream
 from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
@@ -90,9 +94,10 @@ def test_epoch_contains_every_example_once_in_an_order_of_its_own(
 
 
 def test_position_past_the_end_of_a_shard_is_in_the_next(corpus: Corpus) -> None:
-    stream = BatchStream(corpus, PaddedLayout(150), 1)
-    stream.position = (0, stream.batches_in_shard(0) + 2)
-    assert stream.position == (1, 2)
+    past, next_shard = (BatchStream(corpus, PaddedLayout(150), 1) for _ in range(2))
+    past.position, next_shard.position = (0, past.batches_in_shard(0) + 2), (1, 2)
+    assert equal(next(past), next(next_shard))
+    assert past.position == next_shard.position
 
 
 def test_examples_from_lists_the_examples_of_the_next_batches(corpus: Corpus) -> None:
@@ -114,3 +119,31 @@ def test_error_for_an_example_above_the_budget_names_its_index_in_the_corpus(
         BatchStream(corpus, PaddedLayout(longest), 1)
     assert f"example {worst} (counted from 0) has {longest + 1} tokens" in str(info.value)
     assert f"training.batch_tokens is {longest}; raise it to {longest + 1}" in str(info.value)
+
+
+PLANS: dict[str, tuple[BatchLayout, str]] = {
+    "padded": (PaddedLayout(300), "ab5e1ebdb4206aa1"),
+    "packed": (PackedLayout(320, 64), "6d29d0718b33e527"),
+    "bucketed": (BucketLayout(300), "b7b55cc01b576f0d"),
+}
+"""For each layout, the SHA-256 of its batches, shortened. The digests belong to BATCH_RULES = 2."""
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_batches_change_only_with_the_version_of_their_rules(name: str) -> None:
+    """A run that is resumed by another version of seqloom must get the same batches, or a note.
+
+    If this test fails because the batches should change, raise BATCH_RULES and replace the digests.
+    """
+    layout, digest = PLANS[name]
+    numbers = np.random.default_rng(0)
+    sources, targets = numbers.integers(1, 60, 500), numbers.integers(1, 60, 500)
+    plan = layout.plan(sources, targets, 1, 0)
+    joined = b"|".join(batch.astype("<i8").tobytes() for batch in plan)
+    assert hashlib.sha256(joined).hexdigest()[:16] == digest
+    assert BATCH_RULES == 2
+
+
+def test_a_stream_of_no_examples_is_refused() -> None:
+    with pytest.raises(AssertionError, match="at least one example"):
+        BatchStream([], PaddedLayout(10), 1)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """Packed, bucketed and captured training equals plain training."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from seqloom.nn.fast.fused_transformer import supports
 from seqloom.training import loop
 from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
-from seqloom.training.fast import select
+from seqloom.training.fast import cuda_graphs, select
 from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
@@ -145,7 +146,25 @@ def losses_of(session: Session, captured: bool, accumulate: int) -> list[float]:
             )
         )
         losses.append(float(result.loss))
+    captured_steps.close()
     return losses
+
+
+def test_captured_steps_restore_the_settings_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stances: list[str] = []
+    monkeypatch.setattr(torch.compiler, "set_stance", stances.append)
+    monkeypatch.setattr(cuda_graphs, "compile_model", lambda model: None)
+    before = sys.getswitchinterval()
+    session = session_of(tmp_path / "x")
+    steps = CapturedSteps(
+        session.model, session.optimizer, lambda batch: torch.ones(()), 1.0, session.world, True
+    )
+    sys.setswitchinterval(before / 2)
+    steps.close()
+    assert sys.getswitchinterval() == pytest.approx(before)
+    assert stances == ["force_eager", "default"]
 
 
 @pytest.mark.parametrize("device", ["cpu", *["cuda"] * torch.cuda.is_available()])

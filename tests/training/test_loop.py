@@ -163,6 +163,18 @@ def test_a_different_number_of_threads_is_noted_when_resuming(
     assert "threads: 1 before, 64 now" in note
 
 
+def test_other_rules_for_batches_are_noted_when_resuming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(tiny_config("training.steps=3"), tmp_path / "run")
+    monkeypatch.setattr("seqloom.training.checkpoint.BATCH_RULES", 10**6)
+    watcher = EventCollector()
+    train(tiny_config("training.steps=6"), tmp_path / "run", resume=True, report=watcher)
+    (note,) = [event.data["text"] for event in watcher.events if event.kind == "note"]
+    assert "forms other batches" in note
+    assert "may be used twice or not at all" in note
+
+
 def test_a_finished_run_can_be_extended_and_its_recipe_is_updated(tmp_path: Path) -> None:
     train(tiny_config("training.steps=24"), str(tmp_path / "straight"))
     train(tiny_config(), tmp_path / "run")
@@ -386,7 +398,7 @@ def test_garbage_from_before_training_is_removed(unfrozen: None) -> None:
         assert reference() is None
 
 
-def test_batches_are_prepared_when_a_session_opens(
+def test_batches_are_prepared_from_the_start_of_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts = []

@@ -1,6 +1,7 @@
 """Infinite and NaN values stop training and are never saved."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -73,6 +74,21 @@ def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
     assert read_events(tmp_path / "run")[-1]["event"] != "end"
     monkeypatch.undo()
     assert train(config, tmp_path / "run", resume=True).reason == "done"
+
+
+def test_on_a_gpu_the_report_names_an_interval_of_steps_and_no_examples() -> None:
+    """The loss of a step is read up to MAX_DELAY steps later, together with those of LOG_EVERY steps."""
+    session: Any = SimpleNamespace(
+        step=99,
+        folder=Path("run"),
+        stream=SimpleNamespace(position=(0, 0)),
+        world=SimpleNamespace(device=torch.device("cuda")),
+    )
+    with (
+        pytest.raises(TrainingError, match=r"^run: between steps 72 and 100: the loss is nan$"),
+        loop._locate_failure(session),
+    ):
+        raise TrainingError("the loss is nan")
 
 
 def test_a_non_finite_dev_loss_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from seqloom.core.errors import TrainingError
 from seqloom.training import progress
 from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
@@ -101,3 +102,17 @@ def test_an_evaluation_does_not_count_for_the_speed(session: Session, clock: lis
     events = take_steps(session, meter, clock, 15)
     meter.flush()
     assert events[-1][1].data["tokens_per_second"] == pytest.approx(500, rel=0.5)
+
+
+def test_an_infinite_loss_before_the_last_step_of_an_interval_is_an_error(
+    session: Session, clock: list[float]
+) -> None:
+    """On a GPU, the steps between two events are not checked one by one."""
+    meter = ProgressMeter(session)
+    meter._is_asynchronous = True
+    take_steps(session, meter, clock, 4, seconds=0.001)
+    session.step += 1
+    meter.add(StepResult(torch.tensor(float("inf")), 50, torch.tensor(1.0)))
+    take_steps(session, meter, clock, 15, seconds=0.001)
+    with pytest.raises(TrainingError, match=r"the mean loss is inf\. Lower training\.optimizer"):
+        meter.flush()

@@ -22,7 +22,7 @@ from seqloom.runs.folder.weights import read_tensors
 from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
-from seqloom.training.step import SeededBatch, train_step
+from seqloom.training.step import SeededBatch, StepResult, check_step_is_finite, train_step
 from tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
@@ -141,6 +141,21 @@ def test_a_non_finite_loss_is_an_error_before_the_weights_change(model: Model) -
         train_step(model, optimizer, [batch], infinite_loss, None, ALONE)
     for old, new in zip(before, model.parameters(), strict=True):
         assert torch.equal(old, new)
+
+
+def test_the_first_non_finite_gradient_is_named_if_there_are_gradients(model: Model) -> None:
+    result = StepResult(torch.tensor(float("nan")), 1, torch.tensor(1.0))
+    model.zero_grad()
+    with pytest.raises(TrainingError, match=r"gradient norm 1\.0\. Lower"):
+        check_step_is_finite(model, result)  # as after the replay of a CUDA graph
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    with pytest.raises(TrainingError, match="first non-finite gradient: none, only the loss"):
+        check_step_is_finite(model, result)
+    name, parameter = list(model.named_parameters())[-1]
+    parameter.grad = torch.full_like(parameter, float("nan"))
+    with pytest.raises(TrainingError, match=f"first non-finite gradient: {name}"):
+        check_step_is_finite(model, result)
 
 
 def test_the_loss_is_the_mean_over_targets_not_over_sentences(model: Model) -> None:

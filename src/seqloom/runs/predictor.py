@@ -72,9 +72,9 @@ class Postponed:
 
     def run(self) -> None:
         """Do the work, if there is any. A second call does nothing."""
-        work, self.work = self.work, None
-        if work is not None:
-            work()
+        if self.work is not None:
+            self.work()
+            self.work = None
 
 
 class Engine(Protocol):

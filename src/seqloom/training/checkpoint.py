@@ -13,6 +13,7 @@ from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
+from seqloom.data.batching.stream import BATCH_RULES
 from seqloom.runs.folder.integrity import CONFIG, TRAINER, WEIGHTS, checkpoint_store, prefix_damage
 from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.fine_tuning.start import OPTIMIZER
@@ -126,7 +127,8 @@ def _add_checkpoint(session: Session, write_all_tensors: Callable[[Path], None])
         (folder / TRAINER).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
     store = checkpoint_store(session.folder)
-    store.add(session.step, write, KEPT_CHECKPOINTS, **_environment(session))
+    facts = {**_environment(session), "batch_rules": BATCH_RULES}
+    store.add(session.step, write, KEPT_CHECKPOINTS, **facts)
 
 
 def _read_tensors(session: Session, checkpoint: Path) -> dict[str, dict[str, Tensor]]:
@@ -218,6 +220,13 @@ def environment_changes(session: Session) -> list[str]:
         for name, value in now.items()
         if before.get(name, value) != value
     ]
+
+
+def has_other_batches(session: Session) -> bool:
+    """Return True if the version of seqloom that wrote the last checkpoint forms other batches."""
+    checkpoint = checkpoint_store(session.folder).current_path()
+    # Checkpoints without this entry are from the time of the first rules.
+    return checkpoint is not None and read_manifest(checkpoint).get("batch_rules", 1) != BATCH_RULES
 
 
 def _environment(session: Session) -> dict[str, int | str]:

@@ -21,13 +21,13 @@ from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import join_world
 from seqloom.training.evaluation import evaluate
 from seqloom.training.event_log import Event, EventCallback
-from seqloom.training.fast.cuda_graphs import CapturedSteps, compile_for_capture
+from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.fast.select import compiles_layers, uses_cuda_graphs
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import set_learning_rate
 from seqloom.training.out_of_memory import split_on_out_of_memory
 from seqloom.training.parallel.failures import report_failures
-from seqloom.training.progress import ProgressMeter
+from seqloom.training.progress import LOG_EVERY, MAX_DELAY, ProgressMeter
 from seqloom.training.schedule import learning_rate_factor, uses_minimum_risk
 from seqloom.training.session import Session
 from seqloom.training.setup import continues_job, lock_folder, open_session
@@ -104,6 +104,7 @@ def train(
             report if world.is_main else _notes_only(report),
         )
         try:
+            session.stream.start()
             # Signals are caught only from here on. Before, there is nothing to save.
             freezes = frozen_objects() if world.device.type == "cuda" else nullcontext()
             with catch_signals() as signals, freezes:
@@ -122,6 +123,8 @@ def train(
                         progress.add(take_step(session))
                         reason = _after_step(session, progress, signals)
         finally:
+            if session.captured_steps is not None:
+                session.captured_steps.close()
             session.stream.close()
             session.event_log.close()
     score = session.best_score
@@ -145,9 +148,10 @@ def frozen_objects() -> Iterator[None]:
     """Context manager in which the garbage collector ignores all objects that exist at its start.
 
     Searching them takes up to 0.2 seconds. Python threads stop during a search, so the GPU has no work.
+    If the caller has already frozen objects, this context manager does nothing.
     """
     if gc.get_freeze_count() > MAX_FROZEN_AT_START:
-        yield  # The caller has already frozen its objects.
+        yield
         return
     gc.collect()  # Garbage, such as the session of an earlier training, must not be frozen.
     gc.freeze()
@@ -169,7 +173,7 @@ def _notes_only(report: EventCallback) -> EventCallback:
 def take_step(session: Session) -> StepResult:
     """Read batches, set the random seed and the learning rate, and take one optimiser step."""
     settings, step, world = session.config.training, session.step + 1, session.world
-    # The batches of a step are dealt to the ranks in turn. `next` returns the next one of this rank.
+    # The ranks take the batches of a step in turn. `next` returns the next batch of this rank.
     batches = [
         SeededBatch(next(session.stream), batch_seed(settings.seed, step, index))
         for index in range(world.rank, session.batches_per_step, world.size)
@@ -203,13 +207,12 @@ def capture_steps(session: Session) -> CapturedSteps | None:
     if not uses_cuda_graphs(session.config, session.world.device):
         return None
     layout, ranks = session.stream.layout, session.world.size
-    if compiles_layers(session.config, session.model, layout, session.precision, ranks):
-        compile_for_capture(session.model)
+    compiles = compiles_layers(session.config, session.model, layout, session.precision, ranks)
     # Captured steps use teacher forcing and no minimum risk training, so the loss does not depend
     # on the step number.
     compute_loss = partial(batch_loss, session, 0)
     return CapturedSteps(
-        session.model, session.optimizer, compute_loss, settings.clip, session.world
+        session.model, session.optimizer, compute_loss, settings.clip, session.world, compiles
     )
 
 
@@ -314,12 +317,18 @@ def _start_data(session: Session) -> dict[str, Any]:
 def _locate_failure(session: Session) -> Iterator[None]:
     """Context manager that adds a location to the message of a TrainingError.
 
-    The location is the number of the step and the indices of its training examples.
+    The location is the number of the step and the indices of its training examples. On a GPU, losses
+    are read several steps later, so the location is only an interval of steps.
     """
     step, position = session.step + 1, session.stream.position
     try:
         yield
     except TrainingError as error:
+        if session.world.device.type != "cpu":
+            first = max(1, step - LOG_EVERY - MAX_DELAY)
+            raise TrainingError(
+                f"{session.folder}: between steps {first:,} and {step:,}: {error}"
+            ) from error
         examples = session.stream.examples_from(position, session.batches_per_step)
         listed = ", ".join(str(example) for example in examples[:MAX_LISTED_EXAMPLES])
         more = len(examples) - MAX_LISTED_EXAMPLES

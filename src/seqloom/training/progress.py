@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqloom.core.errors import TrainingError
 from seqloom.training.event_log import Event
 from seqloom.training.schedule import learning_rate_factor, uses_minimum_risk
 from seqloom.training.session import Session
-from seqloom.training.step import StepResult, check_step_is_finite
+from seqloom.training.step import ADVICE, StepResult, check_step_is_finite
 
 LOG_EVERY = 20
 """Number of steps between two `step` events in the event log."""
@@ -128,6 +129,7 @@ class ProgressMeter:
         loss = float(interval.loss) / interval.targets
         if not math.isfinite(loss):
             check_step_is_finite(self.session.model, interval.last)
+            raise TrainingError(f"the mean loss is {loss}. {ADVICE}")
         seconds_per_step = (now - self.start_time) / (step - self.first_step)
         seconds_left = seconds_per_step * (settings.steps - step)
         if settings.stopping.max_minutes is not None:

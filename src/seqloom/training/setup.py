@@ -50,7 +50,12 @@ from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
 from seqloom.tasks.token_task import TokenTask
 from seqloom.training.averaging import build_averager
-from seqloom.training.checkpoint import check_same_recipe, environment_changes, restore_checkpoint
+from seqloom.training.checkpoint import (
+    check_same_recipe,
+    environment_changes,
+    has_other_batches,
+    restore_checkpoint,
+)
 from seqloom.training.distributed import World
 from seqloom.training.event_log import Event, EventCallback, EventLog
 from seqloom.training.fast.select import (
@@ -168,7 +173,6 @@ def open_session(
         notes = () if start is not None else _small_vocabularies(config, task)
         for text in notes:
             session.log(Event("note", session.step, {"text": text}))
-    session.stream.start()
     return session
 
 
@@ -401,6 +405,12 @@ def _resume(session: Session) -> None:
             text = (
                 "the result may differ in its last bits from an uninterrupted run "
                 f"({'; '.join(changes)})"
+            )
+            session.log(Event("note", session.step, {"text": text}))
+        if has_other_batches(session):
+            text = (
+                "the last checkpoint was written by a version of seqloom that forms other batches, so "
+                "some training examples may be used twice or not at all in the current epoch"
             )
             session.log(Event("note", session.step, {"text": text}))
         for change in extension_changes(session.folder, session.config):

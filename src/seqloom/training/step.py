@@ -138,11 +138,16 @@ def check_step_is_finite(model: nn.Module, result: StepResult) -> None:
     """Raise a TrainingError if the loss or the gradient norm is infinite or NaN."""
     if torch.isfinite(result.loss) and torch.isfinite(result.norm):
         return
-    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    gradients = {
+        name: parameter.grad
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
     name = first_non_finite(gradients) or "none, only the loss"
+    # A replayed CUDA graph leaves no gradients.
+    first = f"; first non-finite gradient: {name}" if gradients else ""
     raise TrainingError(
-        f"the loss is {float(result.loss)} and the gradient norm {float(result.norm)}; first "
-        f"non-finite gradient: {name}. {ADVICE}"
+        f"the loss is {float(result.loss)} and the gradient norm {float(result.norm)}{first}. {ADVICE}"
     )
 
 

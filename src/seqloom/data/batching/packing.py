@@ -39,22 +39,23 @@ class TokenGrid:
         self.rows = rows
         self.starts = rows * shape[1] + columns  # indices into the flattened (B, T) tensor
         self.lengths = texts.lengths + 1
-        self.texts = np.full(shape[0] * shape[1], PAD, dtype=np.int64)
-        self.texts[_ranges(self.starts, texts.lengths)] = texts.ids
+        self.tokens = np.full(shape[0] * shape[1], PAD, dtype=np.int64)  # the flattened tensor
+        self.tokens[_ranges(self.starts, texts.lengths)] = texts.ids
         row_lengths = np.bincount(rows, weights=self.lengths, minlength=shape[0])
         self.row_lengths = torch.from_numpy(row_lengths.astype(np.int64))
 
     def starting_with(self, token: int) -> Padded:
         """Return token ids (B, T) with `token` before each text, and the length of each row."""
-        tokens = np.full_like(self.texts, PAD)
-        tokens[1:] = self.texts[:-1]
+        tokens = np.full_like(self.tokens, PAD)
+        tokens[1:] = self.tokens[:-1]
         tokens[self.starts] = token
         return Padded(self._reshape(tokens), self.row_lengths)
 
     def ending_with(self, token: int) -> Padded:
         """Return token ids (B, T) with `token` after each text, and the length of each row."""
-        tokens = self.texts.copy()
+        tokens = self.tokens.copy()
         tokens[self.starts + self.lengths - 1] = token
+        # `BucketLayout.gather` changes the lengths of the sources in place.
         return Padded(self._reshape(tokens), self.row_lengths.clone())
 
     def pairs_and_positions(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -64,7 +65,7 @@ class TokenGrid:
         each row. Padding has the number 0.
         The second tensor holds, for each token, its position within its text, counted from 0.
         """
-        pairs = np.zeros_like(self.texts)
+        pairs = np.zeros_like(self.tokens)
         positions = np.zeros_like(pairs)
         cells = _ranges(self.starts, self.lengths)
         first_of_row = np.searchsorted(self.rows, self.rows)
@@ -98,7 +99,7 @@ MAX_RESERVING_LENGTH = 256
 """Maximum length of rows in which space may be reserved for short pairs. Longer rows contain many pairs
 and little padding in any case, and filling them in this way would take more time."""
 BATCH_SIZES = 128
-"""Number of different numbers of rows that a batch can have. Each needs its own CUDA graph."""
+"""Maximum number of different numbers of rows of a batch. Each needs its own CUDA graph."""
 MIN_ROW_LENGTH = 64
 """Minimum row length in tokens. Attention kernels work on blocks of about this size, so shorter
 rows would not be faster."""
@@ -170,15 +171,10 @@ class PackedLayout:
         for length in np.unique(row_lengths).tolist():
             pairs = shuffled[row_lengths == length]
             rows: list[list[int]] = []
-            # The first block is filled with and without reserved space. The better way is kept.
-            ways = [False, True] if length <= MAX_RESERVING_LENGTH else [False]
+            reserve = _reserves_space(pairs[:PAIRS_AT_ONCE], sources, targets, length)
             for start in range(0, len(pairs), PAIRS_AT_ONCE):
                 block = pairs[start : start + PAIRS_AT_ONCE]
-                results = [
-                    fill_rows(block, sources[block], targets[block], length, way) for way in ways
-                ]
-                filled = min(results, key=len)
-                ways = [ways[results.index(filled)]]
+                filled = fill_rows(block, sources[block], targets[block], length, reserve)
                 rows += [filled[index] for index in generator.permutation(len(filled))]
             batches += _join_rows(rows, self.budget // length)
         return [batches[index] for index in generator.permutation(len(batches))]
@@ -217,14 +213,30 @@ class PackedLayout:
         return np.minimum(self.length << doublings, self.budget)
 
 
+def _reserves_space(pairs: IntArray, sources: IntArray, targets: IntArray, length: int) -> bool:
+    """Return True if these pairs need fewer rows when space is reserved for short pairs.
+
+    pairs:            indices of the pairs
+    sources, targets: source and target lengths of all pairs, including START or END
+    length:           number of tokens in a row
+    """
+    if length > MAX_RESERVING_LENGTH:
+        return False
+    counts = [
+        len(fill_rows(pairs, sources[pairs], targets[pairs], length, reserve))
+        for reserve in (False, True)
+    ]
+    return counts[1] < counts[0]
+
+
 def fill_rows(
     pairs: IntArray, sources: IntArray, targets: IntArray, length: int, reserve: bool = False
 ) -> list[list[int]]:
     """Divide pairs into rows. Return, for each row, the indices of its pairs.
 
-    Rows are filled one after the other, with the longest remaining pairs that fit. The length of a pair
-    is here the sum of its source length and its target length. The first rows contain the longest
-    pairs, so the caller has to shuffle the rows.
+    Rows are filled one after the other (see `_fill_row`). The length of a pair is here the sum of its
+    source length and its target length. The first rows contain the longest pairs, so the caller has to
+    shuffle the rows.
 
     pairs:            (N,) indices of the pairs
     sources, targets: (N,) source and target lengths of the pairs, including START or END
@@ -265,20 +277,18 @@ def _fill_row(
     remaining: for each total length, the differences and the indices of the remaining pairs
     length:    number of tokens in a row
     longest:   total length of the longest remaining pair
+    short:     total length of a short pair; 0 to leave no space
     """
     row: list[int] = []
     free_source = free_target = length
-    limit = longest  # Pairs that leave space and are longer than this do not fit.
     while True:
         free = free_source + free_target
         full = free - MAX_REST
-        with_space = min(free - short, full - 1, limit)
-        for first, last in ((free, full), (with_space, 1), (full - 1, max(with_space, 0) + 1)):
+        with_space = max(min(free - short, full - 1), 0)
+        for first, last in ((free, full), (with_space, 1), (full - 1, with_space + 1)):
             total = _find_pair(
                 remaining, min(first, longest), max(last, 1), free_source, free_target
             )
-            if last == 1:
-                limit = total  # A pair that did not fit does not fit later either.
             if total:
                 break
         else:
@@ -337,7 +347,7 @@ def _join_rows(rows: list[list[int]], max_rows: int) -> list[IntArray]:
 
 
 def _round_up(rows: int, max_rows: int) -> int:
-    """Return a number of rows, rounded up to one of BATCH_SIZES numbers up to `max_rows`."""
+    """Return a number of rows, rounded up to one of at most BATCH_SIZES numbers up to `max_rows`."""
     step = max(2, -(-max_rows // BATCH_SIZES))
     return min(max_rows, -(-rows // step) * step)
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from seqloom.core.batch import Batch
-from seqloom.data.batching.stream import BatchStream, StreamPosition
+from seqloom.data.batching.stream import BatchStream, ShardPlan, StreamPosition
 
 MIN_PREFETCHED, MAX_PREFETCHED = 8, 32
-"""Number of prepared batches in the queue: the maximum for large and for small batches."""
+"""Maximum number of prepared batches in the queue, for large and for small batches."""
 MAX_PREFETCHED_BYTES = 2**26
-"""The queue holds more than MIN_PREFETCHED batches only if all of them have at most this size."""
+"""If the queue holds more than MIN_PREFETCHED batches, the size of all of them is at most this number."""
 
 
 class PrefetchStream(BatchStream):
-    """A stream whose next batches are prepared by a thread.
+    """A stream whose next batches are planned and prepared by a thread.
 
     `position` is the position in the data after the last batch that `next()` returned. Batches that
     are prepared but not yet returned do not change it.
@@ -47,7 +47,11 @@ class PrefetchStream(BatchStream):
     @position.setter
     def position(self, position: StreamPosition) -> None:
         self._stop_worker()
-        self._position = self._normalised(*position)
+        self._position = position
+
+    def _plan(self, shard: int) -> ShardPlan:
+        self._stop_worker()  # Only one thread at a time may use the stream.
+        return self._stream._plan(shard)
 
     def start(self) -> None:
         """Start to prepare batches, unless the stream already does."""
@@ -83,12 +87,13 @@ def queue_size(batch: Batch) -> int:
 class _PrefetchWorker:
     """A thread that fills a queue with batches.
 
-    Beside each batch, the queue holds the position of the stream after this batch.
+    Beside each batch, the queue holds the position of the stream after this batch. If the thread ends
+    because of an error, the error is the last element of the queue.
     """
 
     def __init__(self, stream: BatchStream, prepare: Callable[[Batch], Batch]) -> None:
         self._queue: queue.Queue[tuple[Batch, StreamPosition] | BaseException] = queue.Queue(
-            MIN_PREFETCHED
+            MAX_PREFETCHED
         )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(stream, prepare), daemon=True)
@@ -98,7 +103,7 @@ class _PrefetchWorker:
         try:
             while not self._stopped.is_set():
                 batch = prepare(next(stream))
-                self._queue.maxsize = queue_size(batch)
+                self._queue.maxsize = min(self._queue.maxsize, queue_size(batch))
                 self._put((batch, stream.position))
         except BaseException as error:  # take() raises the error in the main thread
             self._put(error)
@@ -112,6 +117,7 @@ class _PrefetchWorker:
     def take(self) -> tuple[Batch, StreamPosition]:
         item = self._queue.get()
         if isinstance(item, BaseException):
+            self._queue.put(item)  # The next call raises it, too.
             raise item
         return item
 

@@ -11,6 +11,9 @@ from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.mixture import draw_epoch, group_shares, groups_of
 from seqloom.data.corpus.dataset import Dataset, IntArray
 
+BATCH_RULES = 2
+"""Version of the rules by which all layouts form batches. Raise it when the batches change. If a run is
+then resumed in the middle of an epoch, training logs a note."""
 SHARD_SIZE = 2**19
 """Approximate number of examples in a shard. Batches are planned (grouped by length, then shuffled)
 within one shard."""
@@ -92,6 +95,7 @@ class BatchStream:
         replay_share: float | None = None,
     ) -> None:
         assert 0 <= rank < ranks, f"rank {rank} of {ranks}"
+        assert len(corpus), "a stream needs at least one example"
         for variant in corpus.variants():
             layout.refuse_too_long(variant.source_lengths, variant.target_lengths)
             variant.release()
@@ -123,13 +127,14 @@ class BatchStream:
     def position(self) -> StreamPosition:
         """Position in the sequence of batches, which all ranks share: (shard, index in the shard).
 
-        The next call of `next()` starts there. To resume training, assign a stored position.
+        The next call of `next()` starts there. To resume training, assign a stored position. The
+        shard is planned only when its first batch is needed.
         """
         return self._position
 
     @position.setter
     def position(self, position: StreamPosition) -> None:
-        self._position = self._normalised(*position)
+        self._position = position
 
     def epoch_of(self, position: StreamPosition) -> int:
         """Return the epoch of a position, counted from 0."""

@@ -106,9 +106,10 @@ class Corpus:
         if index == 0:
             return self
         folder = self._other_folders[index - 1]
-        if self._variant is None or self._variant.folder != folder:
-            self._variant = Corpus(folder)
-        return self._variant
+        variant = self._variant  # Another thread may replace it.
+        if variant is None or variant.folder != folder:
+            variant = self._variant = Corpus(folder)
+        return variant
 
     def variants(self) -> Iterator["Corpus"]:
         return (self.for_epoch(epoch) for epoch in range(1 + len(self._other_folders)))

@@ -371,7 +371,8 @@ def visible_scores(
     query_ids, key_ids: addresses of the ids of a row. A query attends to the keys with its id
     """
     target, source = tl.arange(0, QUERIES), tl.arange(0, KEYS)
-    target_id = tl.load(query_ids + target, mask=target < queries_length, other=0).to(tl.int32)
+    # Queries and keys after the last one have different ids, so no key is visible to such a query.
+    target_id = tl.load(query_ids + target, mask=target < queries_length, other=-2).to(tl.int32)
     source_id = tl.load(key_ids + source, mask=source < keys_length, other=-1).to(tl.int32)
     scores = tl.dot(query, tl.trans(key)) * (scale * 1.4426950408889634)  # 1 / ln 2
     visible = target_id[:, None] == source_id[None, :]

@@ -37,16 +37,6 @@ WARM_UPS = 3
 algorithms and allocate workspaces."""
 
 
-def compile_for_capture(model: Model) -> None:
-    """Compile the layers of the model for captured steps.
-
-    Only captured steps run the compiled layers. All other code runs the layers uncompiled, because
-    its inputs vary in length and torch would compile the layers again for every new shape.
-    """
-    torch.compiler.set_stance("force_eager")
-    compile_model(model)
-
-
 @dataclass(frozen=True)
 class Capture:
     """A CUDA graph, captured from a function that takes a batch and returns its loss.
@@ -73,6 +63,13 @@ class CapturedSteps:
     batches or on several ranks sums the gradients before it updates the weights. Therefore one
     graph computes the gradients of a batch, and a second graph updates the weights. All gradients
     are in one block of memory, so that a single operation sums them over the ranks.
+
+    compiles_layers: True to compile the layers of the model. Only captured steps run the compiled
+                     layers. All other code runs the layers uncompiled, because its inputs vary in
+                     length and torch would compile the layers again for every new shape. Default:
+                     False
+
+    The object changes settings of the process. `close` restores them.
     """
 
     def __init__(
@@ -82,6 +79,7 @@ class CapturedSteps:
         compute_loss: LossFunction,
         clip: float | None,
         world: World,
+        compiles_layers: bool = False,
     ) -> None:
         self.model = model
         self.trained = trainable_parameters(model)
@@ -97,7 +95,12 @@ class CapturedSteps:
         self._gradients: list[Tensor] | None = None
         self.seconds = 0.0
         """Time spent on captures, compilation included."""
+        self._compiles_layers = compiles_layers
+        if compiles_layers:
+            torch.compiler.set_stance("force_eager")
+            compile_model(model)
         on_gpu = world.device.type == "cuda"
+        self._switch_seconds = sys.getswitchinterval()
         if on_gpu:
             # Other threads plan and prepare batches. By default they keep this thread waiting for 5 ms
             # whenever it needs the interpreter, and a step takes about 20 ms.
@@ -105,6 +108,12 @@ class CapturedSteps:
         self._pool = torch.cuda.graph_pool_handle() if on_gpu else None
         # All warm-ups use one stream, because the allocator reuses memory only within a stream.
         self._stream = torch.cuda.Stream(world.device) if on_gpu else None
+
+    def close(self) -> None:
+        """Restore the settings of the process. No steps may follow."""
+        sys.setswitchinterval(self._switch_seconds)
+        if self._compiles_layers:
+            torch.compiler.set_stance("default")
 
     def step(self, batches: Sequence[SeededBatch]) -> StepResult:
         """Take one optimiser step. The batches may be in host or device memory."""
