@@ -43,7 +43,7 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
-from seqloom.text.vocabulary import END, START
+from seqloom.text.vocabulary import END, PAD, START
 
 LENGTHS = (5, 2, 4)
 
@@ -139,6 +139,29 @@ def test_padding_does_not_change_outputs(specimen: Specimen) -> None:
     for other in (other_padding, replace(memory, states=garbage)):
         torch.testing.assert_close(teacher_forced_logits(model, inputs, other), expected)
         torch.testing.assert_close(stepwise_logits(model, inputs, other), expected)
+
+
+@every_decoder
+def test_padding_of_targets_does_not_change_logits_or_gradients(specimen: Specimen) -> None:
+    model, inputs = specimen.build(torch.float64).requires_grad_(), random_inputs()
+    lengths = torch.tensor([2, 6, 4])
+    is_real = torch.arange(6) < lengths.unsqueeze(1)
+    memory = specimen.memory(model)
+    weights = [each for each in model.decoder.parameters() if each.requires_grad]
+    coefficients = torch.randn(VOCABULARY, dtype=torch.float64)
+
+    def logits_and_gradients(tokens: Tensor) -> tuple[Tensor, Sequence[Tensor | None]]:
+        logits = teacher_forced_logits(model, tokens, memory)[is_real]
+        total = (logits.clamp(min=-1e3) * coefficients).sum()
+        return logits, torch.autograd.grad(total, weights, retain_graph=True, allow_unused=True)
+
+    expected, gradients = logits_and_gradients(inputs)
+    padded, padded_gradients = logits_and_gradients(inputs.masked_fill(~is_real, PAD))
+    torch.testing.assert_close(padded, expected)
+    for gradient, other in zip(padded_gradients, gradients, strict=True):
+        assert (gradient is None) == (other is None)
+        if gradient is not None:
+            torch.testing.assert_close(gradient, other)
 
 
 @every_decoder

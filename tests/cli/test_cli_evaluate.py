@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,8 @@ from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.example import Example
 from seqloom.runs.evaluation.report import EvaluationReport
+from seqloom.runs.prediction import Prediction
+from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run
 
 pytestmark = pytest.mark.slow
@@ -117,13 +120,28 @@ def test_examples_are_sorted_by_difference_and_by_overlap() -> None:
     examples = tuple(Example(text, text, (text,), "") for text in ("a b", "c d", "e f"))
 
     def report(run: str, *outputs: str) -> EvaluationReport:
-        return EvaluationReport(run, "test", 3, (), (), examples, outputs, 0, GreedyConfig(), DATA)
+        return EvaluationReport(
+            run, "test", 3, (), (), examples, outputs, 0, 0, GreedyConfig(), DATA
+        )
 
     first, second = report("one", "a b", "c x", "y f"), report("other", "a b", "c d", "z z")
     assert differing_examples(first, second) == [1, 2]
     assert differing_examples(first, report("other", "a b", "x d", "e f")) == [2, 1]
     assert worst_examples(first, 2) == [1, 2]
     assert worst_examples(second, 1) == [2]
+
+
+def test_empty_outputs_are_reported(reverse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    predict = Predictor.predict
+
+    def predict_two_empty(*arguments: Any, **options: Any) -> list[list[Prediction]]:
+        outputs = predict(*arguments, **options)
+        return [*([Prediction(" ", 0.0)] for _ in range(2)), *outputs[2:]]
+
+    monkeypatch.setattr(Predictor, "predict", predict_two_empty)
+    result = run_cli("evaluate", reverse)
+    assert f"{reverse.name}: 2 of 20 outputs are empty." in result.stdout
+    assert json.loads(run_cli("evaluate", reverse, "--json").stdout)["empty"] == 2
 
 
 def test_runs_of_different_tasks_are_not_compared(

@@ -99,11 +99,21 @@ def test_the_best_score_counts_evaluations_without_improvement() -> None:
     best_score = BestScore()
     waited = []
     for step, score in enumerate([5.0, 4.0, 4.0, 6.0, 3.0]):
-        best_score = best_score.after(score, step, higher_is_better=False)
+        best_score = best_score.after(score, step, higher_is_better=False, loss=1.0)
         waited.append(best_score.waited)
     assert waited == [0, 0, 1, 2, 0]
     assert (best_score.best, best_score.best_step) == (3.0, 4)
     assert not BestScore(waited=10**6).should_stop(None)
+
+
+def test_of_evaluations_with_the_same_score_the_one_with_the_lowest_loss_is_best() -> None:
+    """At the start of a training, BLEU is often 0 while the loss falls."""
+    best_score = BestScore()
+    steps = []
+    for step, (score, loss) in enumerate([(0.0, 4.0), (0.0, 3.8), (0.0, 3.9), (1.0, 5.0)]):
+        best_score = best_score.after(score, step, higher_is_better=True, loss=loss)
+        steps.append((best_score.best_step, best_score.waited))
+    assert steps == [(0, 0), (1, 1), (1, 2), (3, 0)]
 
 
 def test_the_time_limit_stops_training_after_an_evaluation_and_can_be_raised(
@@ -156,11 +166,13 @@ def test_a_different_number_of_threads_is_noted_when_resuming(
 ) -> None:
     train(tiny_config("training.steps=3"), tmp_path / "run")
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    monkeypatch.setattr(torch, "__version__", "99.0")
     watcher = EventCollector()
     train(tiny_config("training.steps=6"), tmp_path / "run", resume=True, report=watcher)
     (note,) = [event.data["text"] for event in watcher.events if event.kind == "note"]
     assert "may differ in its last bits" in note
     assert "threads: 1 before, 64 now" in note
+    assert re.search(r"torch: [\d.+a-z]+ before, 99\.0 now", note)
 
 
 def test_other_rules_for_batches_are_noted_when_resuming(

@@ -483,6 +483,7 @@ class Run:
             outputs=tuple(outputs.texts),
             parts=score_groups(self.task, examples, outputs.texts),
             cut_off=outputs.cut_off,
+            empty=outputs.empty,
             decoding=chosen,
             data=source,
             engine=engine.name,

@@ -208,7 +208,7 @@ def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:
 
 def environment_changes(session: Session) -> list[str]:
     """List what has changed since the last checkpoint: the machine type, the number of threads, the
-    number of ranks or the precision. Each of these can change how numbers are rounded.
+    number of ranks, the precision or the version of torch. Each of these can change how numbers are rounded.
     """
     checkpoint = checkpoint_store(session.folder).current_path()
     if checkpoint is None:
@@ -234,6 +234,7 @@ def _environment(session: Session) -> dict[str, int | str]:
         "threads": torch.get_num_threads(),
         "ranks": session.world.size,
         "precision": session.precision,
+        "torch": torch.__version__,
     }
 
 

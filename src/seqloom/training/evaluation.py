@@ -62,7 +62,10 @@ def evaluate(session: Session, check_signals: Callable[[], None]) -> None:
             general = _score_general(scored, check_signals)
             name = session.config.training.stopping.score
             session.best_score = session.best_score.after(
-                scores.values[name], session.step, name in scores.higher_is_better
+                scores.values[name],
+                session.step,
+                name in scores.higher_is_better,
+                scores.values["loss"],
             )
             is_best = session.best_score.is_best(session.step)
             if is_best and session.world.is_main:

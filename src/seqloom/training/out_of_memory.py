@@ -34,7 +34,8 @@ def split_on_out_of_memory(
             if session.world.size > 1 and not isinstance(error, StepOutOfMemory):
                 raise TrainingError(
                     f"{session.world.device} ran out of memory after the backward pass: {message}. "
-                    "Reduce training.batch_tokens, then continue with --resume"
+                    "Continue with --resume --set training.activation_checkpointing=true, or train a "
+                    "new run with a smaller training.batch_tokens"
                 ) from error
         # The exception is released here. Its traceback references tensors.
         session.optimizer.zero_grad(set_to_none=True)

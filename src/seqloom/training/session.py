@@ -25,8 +25,10 @@ class BestScore:
     """The best dev score so far.
 
     best:      the best score; None before the first evaluation
-    best_step: the step of the best score
-    waited:    number of evaluations since `best_step`
+    best_step: the step of the best score. Of several evaluations with this score, it is the one with the
+               lowest dev loss
+    waited:    number of evaluations since the score was reached for the first time
+    loss:      dev loss at `best_step`; None if it is unknown
 
     Checkpoints store these fields by name.
     """
@@ -34,16 +36,21 @@ class BestScore:
     best: float | None = None
     best_step: int = 0
     waited: int = 0
+    loss: float | None = None
 
-    def after(self, score: float, step: int, higher_is_better: bool) -> "BestScore":
+    def after(self, score: float, step: int, higher_is_better: bool, loss: float) -> "BestScore":
         """Return the updated `BestScore` after a new evaluation.
 
         score: the dev score of the new evaluation
         step:  the training step of the new evaluation
+        loss:  the dev loss of the new evaluation
         """
         if self.best is None or (score > self.best if higher_is_better else score < self.best):
-            return BestScore(score, step, 0)
-        return replace(self, waited=self.waited + 1)
+            return BestScore(score, step, 0, loss)
+        waited = self.waited + 1
+        if score == self.best and (self.loss is None or loss < self.loss):
+            return BestScore(score, step, waited, loss)
+        return replace(self, waited=waited)
 
     def is_best(self, step: int) -> bool:
         """True if the best score so far was reached at this step."""

@@ -253,7 +253,7 @@ def _print_report(console: Console, report: EvaluationReport) -> None:
         console.print(Text(changed, "dim"), soft_wrap=True)
     _print_signatures(console, report)
     _print_group_scores(console, report)
-    _print_truncated(console, report)
+    _print_truncated_and_empty(console, report)
     if len(report.by_length) > 1:
         metric = metric_label(report.by_length[0].score.name)
         rows_by_length = [
@@ -307,8 +307,13 @@ def _print_signatures(console: Console, report: EvaluationReport) -> None:
         console.print(Text(f"{', '.join(labels)}: {signature}", "dim"), soft_wrap=True)
 
 
-def _print_truncated(console: Console, *reports: EvaluationReport) -> None:
+def _print_truncated_and_empty(console: Console, *reports: EvaluationReport) -> None:
     for report in reports:
+        if report.empty:
+            console.print(
+                f"{report.run}: {report.empty:,} of {report.sentences:,} outputs are empty.",
+                soft_wrap=True,
+            )
         if report.cut_off:
             console.print(
                 f"{report.run}: {report.cut_off:,} outputs reached the length limit. Raise it with "
@@ -341,7 +346,7 @@ def _print_comparison(
     console.print(Text(title, "bold"), soft_wrap=True)
     console.print(make_table(("score", baseline.run, report.run), rows))
     _print_signatures(console, report)
-    _print_truncated(console, baseline, report)
+    _print_truncated_and_empty(console, baseline, report)
     if not comparisons:
         return
     console.print()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from seqloom.cli.options import Engine, existing_runs
+from seqloom.cli.options import Engine, RunSettings, existing_runs
 from seqloom.cli.output import is_quiet, print_error, print_message, print_warning, set_quiet
 from seqloom.cli.parameters.completion import complete_run
 from seqloom.core.errors import SeqloomError
@@ -54,6 +54,7 @@ def serve(
         int, typer.Option(metavar="PORT", min=0, max=65535, help="Port. 0: any free port.")
     ] = 8000,
     engine: Engine = None,
+    settings: RunSettings = None,
     languages: Annotated[
         list[str] | None,
         typer.Option(
@@ -153,6 +154,7 @@ def serve(
         run_folders,
         find_free_address(host, port),
         engine,
+        settings or [],
         languages or [],
         ApiKeys() if keys is None else ApiKeys.read(keys),
         parse_limits(limits or []),
@@ -182,6 +184,7 @@ class ServerOptions:
     run_folders: list[Path]
     address: Address
     engine: EngineKind | None
+    settings: list[str]
     languages: list[str]
     keys: ApiKeys
     limits: Limits
@@ -282,6 +285,7 @@ def _serve(
             options.run_folders,
             options.engine,
             options.languages,
+            settings=options.settings,
             limits=options.limits,
             admission=admission,
             keys=options.keys,

@@ -47,6 +47,7 @@ class EvaluationReport:
     by_length:     scores of the outputs, grouped by the length of the source
     outputs:       one text per example. Empty for a language model, which has only likelihood scores.
     cut_off:       number of outputs that reached the length limit before END
+    empty:         number of empty outputs
     members:       number of runs in the ensemble. 1 for a single run.
     engine:        name of the engine that computed the outputs
     parts:         scores of each group of the split. A group is, for example, a language pair. Empty if
@@ -64,6 +65,7 @@ class EvaluationReport:
     examples: tuple[Example, ...]
     outputs: tuple[str, ...]
     cut_off: int
+    empty: int
     decoding: DecodingConfig
     data: DataConfig
     members: int = 1
@@ -83,6 +85,7 @@ class EvaluationReport:
             "members": self.members,
             "sentences": self.sentences,
             "cut_off": self.cut_off,
+            "empty": self.empty,
             "scores": [asdict(score) for score in self.scores],
             "parts": [asdict(group) for group in self.parts],
             "mean_of_parts": [asdict(score) for score in mean_scores(self.parts)],
@@ -141,12 +144,14 @@ class ScoredOutputs:
     """Output texts and their scores. All lists are empty for a language model.
 
     cut_off: number of outputs that reached the length limit before END
+    empty:   number of empty outputs
     """
 
     texts: list[str]
     scores: list[Score]
     by_length: list[LengthBucket]
     cut_off: int
+    empty: int
 
 
 def evaluate_outputs(
@@ -159,7 +164,7 @@ def evaluate_outputs(
     task = predictor.task
     sources = [task.source_text(example) for example in examples]
     if not any(sources):
-        return ScoredOutputs([], [], [], 0)
+        return ScoredOutputs([], [], [], 0, 0)
     predictions = predictor.predict(sources, decoding, progress=progress)
     texts = [hypotheses[0].text for hypotheses in predictions]
     cut_off = sum(not hypotheses[0].finished for hypotheses in predictions)
@@ -169,7 +174,8 @@ def evaluate_outputs(
         if task.metrics
         else []
     )
-    return ScoredOutputs(texts, task.scores(texts, examples), buckets, cut_off)
+    empty = sum(not text.strip() for text in texts)
+    return ScoredOutputs(texts, task.scores(texts, examples), buckets, cut_off, empty)
 
 
 def likelihood_scores(

@@ -195,6 +195,7 @@ def load_catalogue(
     engine: EngineKind | None,
     languages: Sequence[str],
     create_batcher: Callable[[str], Batcher],
+    settings: Sequence[str] = (),
 ) -> Catalogue:
     """Load the run of each folder and prepare its engine. Returns all loaded runs.
 
@@ -203,13 +204,18 @@ def load_catalogue(
     languages:      language pairs of runs whose recipe does not name them, for example "de:en", or
                     "demo=de:en" for the run demo
     create_batcher: creates the batcher of a run, given its name
+    settings:       changes to the recipe of every run
     """
     names = _unique_names(folders)
     explicit_pairs = parse_language_options(languages, names)
     runs = []
     for folder, name in zip(folders, names, strict=True):
         run: Run | Forecaster
-        run = load_forecaster(folder) if is_forecaster(folder) else load(folder, engine=engine)
+        run = (
+            load_forecaster(folder, settings)
+            if is_forecaster(folder)
+            else load(folder, settings, engine)
+        )
         pairs = (
             (explicit_pairs[name],) if name in explicit_pairs else recipe_language_pairs(run.config)
         )

@@ -58,6 +58,7 @@ def load_app(
     engine: EngineKind | None,
     languages: Sequence[str],
     *,
+    settings: Sequence[str] = (),
     limits: Limits,
     admission: AdmissionControl,
     keys: ApiKeys,
@@ -68,6 +69,7 @@ def load_app(
 
     engine:    value of --engine
     languages: values of --languages
+    settings:  values of --set, for all runs
     root_path: value of --root-path
     """
     reserve_event_loop_core()
@@ -78,7 +80,9 @@ def load_app(
     # A second thread loads the runs while this thread imports the routes. Most of the time for
     # loading is spent on computing file digests.
     with ThreadPoolExecutor(1) as pool:
-        catalogue = pool.submit(load_catalogue, folders, engine, languages, create_batcher)
+        catalogue = pool.submit(
+            load_catalogue, folders, engine, languages, create_batcher, settings
+        )
         from seqloom.serving.server.app import build_app, model_routes
 
         service = Service(catalogue.result(), limits, admission, keys)
