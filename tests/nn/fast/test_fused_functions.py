@@ -260,6 +260,17 @@ def test_self_attention_within_pairs(length: int, is_causal: bool) -> None:
     )
 
 
+def test_rows_that_do_not_fill_a_block_have_finite_gradients_even_if_scores_are_large() -> None:
+    """A block has 16 queries here. Those after the last one have only a bias, and large scores."""
+    ids = torch.tensor([[1] * 9 + [0] * 3])
+    settings = AttentionSettings(HEADS, 0.25, is_causal=False)
+    inputs = [torch.randn(1, 12, 3 * WIDTH), torch.full((3 * WIDTH,), 8.0)]
+    states, biases = (each.requires_grad_() for each in inputs)
+    result = fused.attention(states, None, three(biases), (ids, ids), settings)
+    for gradient in torch.autograd.grad(result.square().sum(), inputs):
+        assert torch.isfinite(gradient).all()
+
+
 def test_attention_to_several_parts_of_one_source() -> None:
     """Two layers attend to the same source, whose keys and values one product computes."""
     lengths = torch.tensor([21, 3, 10, 1])
