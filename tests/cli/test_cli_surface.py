@@ -72,7 +72,7 @@ SURFACE = {
         *("--out", "--json"),
     },
     "serve": {
-        *("RUN...", "--host", "--port", "--engine", "--languages", "--keys", "--limit"),
+        *("RUN...", "--host", "--port", "--engine", "--set", "--languages", "--keys", "--limit"),
         *("--metrics-port", "--workers", "--root-path", "--allow-host", "--allow-origin"),
         *("--frame-ancestors", "--access-log"),
     },
