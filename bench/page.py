@@ -98,8 +98,8 @@ def training_cpu(results: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-EARLIER_TEXT = """The same comparison on another machine, before seqloom formed batches with targets of different lengths. Its
-batches had less padding then, but models learned less from them.
+EARLIER_TEXT = """The same comparison on another machine, measured before seqloom formed batches with targets of different
+lengths. Its batches had less padding then.
 """
 
 
