@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import accelerator_name
+from bench.searches import score_searches
 from bench.tasks.page import format_score
 from bench.tasks.registry import TASKS, data_folder
 from bench.tricks.moses import moses_bleu
@@ -76,11 +77,19 @@ recipe stops early, the table has the number of steps it took.
 """
 
 
-def measure(name: str, out: Path, overrides: list[str], label: str, parallel: int) -> None:
+def measure(
+    name: str,
+    out: Path,
+    overrides: list[str],
+    label: str,
+    parallel: int,
+    compare_searches: bool = False,
+) -> None:
     """Train one recipe, score its test split and write one JSON file.
 
-    label:    name of the result file
-    parallel: number of recipes that share the machine
+    label:            name of the result file
+    parallel:         number of recipes that share the machine
+    compare_searches: also score the outputs of all searches in `bench.searches`
     """
     import torch
 
@@ -104,30 +113,41 @@ def measure(name: str, out: Path, overrides: list[str], label: str, parallel: in
         seconds = time.monotonic() - start
         lowercase = Path(name).stem.startswith("multi30k")
         report, outputs = evaluate(Path(folder) / "run", config, lowercase)
-    result = {
-        "recipe": Path(name).stem,
-        "text": Path(name).read_text() if Path(name).is_file() else None,
-        "overrides": overrides,
-        "seconds": round(seconds, 1),
-        "at_once": parallel,
-        "machine": accelerator_name(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "seed": config.training.seed,
-        "parameters": curve[0]["parameters"],
-        "steps": summary.step,
-        "best_step": summary.best_step,
-        "curve": curve,
-        "report": report | {"run": Path(name).stem},
-        "outputs": outputs[:10],
-        "moses": moses_score(outputs, config),
-    }
-    result = remove_paths(result)
+        result = {
+            "recipe": Path(name).stem,
+            "text": Path(name).read_text() if Path(name).is_file() else None,
+            "overrides": overrides,
+            "seconds": round(seconds, 1),
+            "at_once": parallel,
+            "machine": accelerator_name(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "seed": config.training.seed,
+            "parameters": curve[0]["parameters"],
+            "steps": summary.step,
+            "best_step": summary.best_step,
+            "curve": curve,
+            "report": report | {"run": Path(name).stem},
+            "outputs": outputs[:10],
+            "moses": moses_score(outputs, config),
+        }
+        result = remove_paths(result)
+        write_result(result, outputs, out, label)
+        if compare_searches:
+            searches: dict[str, dict[str, float]] = {}
+            result["searches"] = searches
+            for search, scores in score_searches(Path(folder) / "run"):
+                searches[search] = scores
+                write_result(result, outputs, out, label)
+                print(f"{label}, {search}: {scores}", flush=True)
+    values = {score["name"]: round(score["value"], 2) for score in report["scores"]}
+    print(f"{label}: {values} after {seconds:.0f} s", flush=True)
+
+
+def write_result(result: dict[str, Any], outputs: Sequence[str], out: Path, label: str) -> None:
     (out / f"{label}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
-    if Path(name).stem.startswith("multi30k"):  # input of bench.tricks.moses
+    if result["recipe"].startswith("multi30k"):  # input of bench.tricks.moses
         (out / f"{label}.txt").write_text("".join(f"{line}\n" for line in outputs))
-    scores = {score["name"]: round(score["value"], 2) for score in report["scores"]}
-    print(f"{label}: {scores} after {seconds:.0f} s", flush=True)
 
 
 def remove_paths(result: dict[str, Any]) -> dict[str, Any]:
@@ -310,6 +330,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the folders of the data sets")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--label", help="name of the result (default: that of the recipe)")
+    parser.add_argument(
+        "--searches", action="store_true", help="also compare searches, only with one recipe"
+    )
     parser.add_argument("--write", action="store_true", help="write the scores of the results")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -325,6 +348,7 @@ def main() -> None:
             arguments.overrides,
             arguments.label or Path(name).stem,
             arguments.jobs,
+            arguments.searches,
         )
         return
     names = arguments.names or sorted(path.stem for path in RECIPES.glob("*.toml"))

@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.recipes import main_score, unit
+from bench.searches import SEARCHES
 from bench.tasks.page import format_score
 from bench.tasks.registry import data_folder
+from seqloom.config.loading.loader import load_recipe
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "seeds.md"
 HEAD = """# Scores over several seeds
@@ -34,6 +36,16 @@ A difference below twice the deviation may be chance. Trained with torch {torch}
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
+## Searches
+
+BLEU of several searches with the same weights, mean ± standard deviation over the seeds. The recipe uses the search that is best
+on the dev split. MBR is minimum Bayes risk decoding with BLEU as its utility. The recipe's search is in bold. Written by
+`python -m bench.seeds OUT NAME … --data FOLDER --searches` and `--write`.
+
+| recipe | search | dev | test | seeds |
+|---|---|---|---|---|
+{searches}
+
 ## Signatures
 
 {signatures}
@@ -44,16 +56,23 @@ With `text.byte_fallback = true`, BLEU does not change beyond its deviation. It 
 was hardly trained on single bytes, so it rarely translates them correctly. Without byte fallback, seqloom detects unknown
 characters, copies them into the output and reports them.
 
-The row of `multi30k-de-en` has the seeds 4 to 6 with a beam of 10, the row "beam-5" the seeds 1 to 6. The recipe uses a beam of 10 because this was best on the dev split, on average over seeds 4 to 6, among beams of 5
-and 10 with length penalties of 1.0, 1.2, 1.4 and 1.6 (`dev_by_search` in the JSON files). Seeds 1 to 3 were decoded only with a beam of 5.
+For `multi30k-de-en`, a beam of 10 was best on the dev split twice: for seeds 1 to 3 among the searches above, and for seeds 4 to 6 among
+beams of 5 and 10 with length penalties of 1.0, 1.2, 1.4 and 1.6 (`dev_by_search` in the JSON files).
 The row "higher-rate" is `multi30k-de-en` with a learning rate of 2e-3, dropout 0.3 and 2,800 steps. The row "higher-rate-6000"
 has this learning rate and, like the recipe, dropout 0.4 and 6,000 steps. With greedy search during training, the best dev BLEU is
 45.73 for "higher-rate", 45.97 for "higher-rate-6000" and 45.93 for the recipe, on average over three seeds each (`curve` in the
 JSON files). The differences are about as large as the spread of the seeds, so the recipe is unchanged.
 
-A later training of `e2e` with the same seeds reached BLEU 66.3, 65.8 and 66.7 on the test split, and 70.1, 69.5 and 71.2 on the dev
-split. A length penalty of 0.8 instead of 1.0 changed dev BLEU by +0.2, -0.2 and +0.3. The commands are `seqloom train e2e
---set training.seed=SEED` and `seqloom evaluate RUN --split dev --set decoding.length_penalty=0.8`.
+The row "beam-10" of `e2e` has the same weights as the recipe, decoded with a beam of 10. The files of the recipe's own row have only
+BLEU, from the comparison of searches.
+
+In the rows of `multi30k-de-en`, the seeds 4 to 6 were trained with compiled layers, the seeds 1 to 3 with the fused kernels that replaced
+them. The row "beam-5" is older: its weights of seeds 1 to 3 are not those of the row above it.
+
+For `wikitext2-lstm`, four settings were compared on the dev split after 6,000 steps with seed 11 and windows of 256 words: learning rate
+2e-3 with weight decay 0.02 (perplexity 94.7), the same with batches of 4,096 tokens and 12,000 steps (97.0), 5e-3 with 0.1
+(90.9), and 3e-3 with 0.3 (85.3, chosen). The command is `seqloom train wikitext2-lstm --set training.seed=11 --set
+training.optimizer.learning_rate=RATE --set training.optimizer.weight_decay=DECAY`.
 
 For `multi30k-de-en-fast`, three settings were compared on the dev split with seed 11: learning rate 1e-3 with R-Drop weight 5
 (BLEU 43.3), 2e-3 with 5 (44.8, chosen) and 1.5e-3 with 3 (43.8). The command is `seqloom train multi30k-de-en-fast --set training.seed=11
@@ -66,6 +85,7 @@ CHANGES: dict[str, Sequence[str]] = {
     "unchanged": [],
     "byte-fallback": ["text.byte_fallback=true"],
     "beam-5": ["decoding.width=5"],
+    "beam-10": ["decoding={kind='beam', width=10}"],
     "higher-rate": [
         "training.steps=2800",
         "training.evaluate_every=2800",
@@ -110,11 +130,39 @@ def format_rows(results: dict[tuple[str, str], list[Result]]) -> list[str]:
     return rows
 
 
+def format_searches(results: dict[tuple[str, str], list[Result]]) -> list[str]:
+    """One row per recipe and search. The search of the recipe is in bold."""
+    rows = []
+    for (recipe, change), runs in sorted(results.items()):
+        compared = [run["searches"] for run in runs if "searches" in run]
+        if change != "unchanged" or not compared:
+            continue
+        chosen = load_recipe(recipe, ["data.folder=."]).config.decoding
+        for label in compared[0]:
+            mark = "**" if SEARCHES[label] == chosen else ""
+            dev, test = (
+                format_mean([searches[label][split] for searches in compared], 2)
+                for split in ("dev", "test")
+            )
+            rows.append(
+                f"| `{recipe}` | {mark}{label}{mark} | {mark}{dev}{mark} | {mark}{test}{mark} "
+                f"| {len(compared)} |"
+            )
+    return rows
+
+
+def format_mean(values: Sequence[float], digits: int) -> str:
+    """The mean and, of several values, the standard deviation."""
+    spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{spread}"
+
+
 def page(results: dict[tuple[str, str], list[Result]]) -> str:
     runs = [run for group in results.values() for run in group]
     signatures = {run["recipe"]: main_score(run)["signature"] for run in runs}
     return HEAD.format(
         rows="\n".join(format_rows(results)),
+        searches="\n".join(format_searches(results)),
         torch=", ".join(sorted({run["torch"] for run in runs})),
         signatures="\n".join(
             f"- `{recipe}`: {signature}" for recipe, signature in signatures.items() if signature
@@ -146,6 +194,7 @@ def run_job(recipe: str, change: str, seed: int, arguments: argparse.Namespace) 
     command = [sys.executable, "-m", "bench.recipes", str(arguments.out), recipe, "--one"]
     command += [f"--label={label}", f"--jobs={arguments.jobs}"]
     command += [f"--set={setting}" for setting in settings]
+    command += ["--searches"] if arguments.searches else []
     return subprocess.run(command, check=False).returncode
 
 
@@ -163,6 +212,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1, help="first seed (default: 1)")
     parser.add_argument("--jobs", type=int, default=1, help="number of parallel runs (default: 1)")
     parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument(
+        "--searches", action="store_true", help="also compare the searches of bench.searches"
+    )
     parser.add_argument("--write", action="store_true", help="write the page from the results")
     arguments = parser.parse_args()
     if arguments.write:

@@ -102,22 +102,23 @@ def _bleu(texts: Sequence[Sequence[str]]) -> Matrix:
     """Return the smoothed BLEU of every pair of the N texts: (N, N).
 
     Entry (i, j) is the score of text i with text j as its reference. The score ignores n-gram
-    lengths that are larger than the length of text i.
+    lengths that are larger than the length of text i. The k-th n-gram length without a common
+    n-gram counts as if 1/2^k n-grams were common (sacrebleu's smoothing "exp").
     """
-    from sacrebleu.metrics.bleu import BLEU  # imported on first use, see bleu.py
-
-    counts = [_common_ngrams(texts, order) for order in range(1, BLEU_ORDER + 1)]
-    common = np.stack([shared for shared, _ in counts], axis=-1).astype(int)  # (N, N, orders)
-    totals = np.stack([total for _, total in counts], axis=-1).astype(int)  # (N, orders)
-    scores = np.zeros((len(texts), len(texts)))
-    for i, hypothesis in enumerate(texts):
-        for j, reference in enumerate(texts):
-            scores[i, j] = BLEU.compute_bleu(
-                common[i, j].tolist(),
-                totals[i].tolist(),
-                len(hypothesis),
-                len(reference),
-                smooth_method="exp",
-                effective_order=True,
-            ).score
-    return scores
+    lengths = np.array([len(text) for text in texts])
+    log_precision = np.zeros((len(texts), len(texts)))
+    any_common = np.zeros(log_precision.shape, bool)
+    missing = np.zeros(
+        log_precision.shape
+    )  # number of n-gram lengths so far without a common n-gram
+    for order in range(1, BLEU_ORDER + 1):
+        common, totals = _common_ngrams(texts, order)
+        any_common |= common > 0
+        missing += common == 0
+        smoothed = np.where(common > 0, common, 0.5**missing)
+        has_ngrams = totals[:, None] > 0
+        log_precision += np.where(has_ngrams, np.log(smoothed / np.maximum(totals[:, None], 1)), 0)
+    orders = np.clip(lengths, 1, BLEU_ORDER)[:, None]
+    ratio = lengths / np.maximum(lengths, 1)[:, None]  # (i, j): length of text j / length of text i
+    brevity_penalty = np.exp(np.minimum(1 - ratio, 0))
+    return np.where(any_common, 100 * brevity_penalty * np.exp(log_precision / orders), 0)
