@@ -165,6 +165,30 @@ def test_padding_of_targets_does_not_change_logits_or_gradients(specimen: Specim
 
 
 @every_decoder
+def test_a_training_step_leaves_no_reference_cycles(specimen: Specimen) -> None:
+    """The autograd graph in a cycle would stay in memory until Python's garbage collector runs."""
+
+    class Marker:
+        pass
+
+    def train() -> "weakref.ref[Marker]":
+        memory = specimen.memory(model)
+        factor = torch.ones((), requires_grad=True) * 1
+        marker = Marker()
+        factor.grad_fn.metadata["marker"] = marker  # type: ignore[union-attr,index]
+        used = replace(memory, states=memory.states * factor, summary=memory.summary * factor)
+        teacher_forced_logits(model, inputs, used).clamp(min=-1e3).sum().backward()
+        return weakref.ref(marker)
+
+    model, inputs = specimen.build().requires_grad_(), random_inputs()
+    gc.disable()
+    try:
+        assert train()() is None
+    finally:
+        gc.enable()
+
+
+@every_decoder
 def test_outputs_do_not_depend_on_later_inputs(specimen: Specimen) -> None:
     model, inputs = shared_model(specimen), random_inputs()
     memory = specimen.memory(model)

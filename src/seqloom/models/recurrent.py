@@ -408,7 +408,11 @@ class RecurrentDecoder(DecoderModule):
             steps = embedded.shape[1]
             prepared = prepare_steps(self.attention, keys_values, mask, steps)
             source = replace(source, keys_values=prepared)
-        layer_steps = [layer.prepare_steps(embedded) for layer in self.layers]
+        # Only the inputs of the lowest layer are known, except for the context.
+        known = [embedded, *[embedded[:, :, :0]] * (len(self.layers) - 1)]
+        layer_steps = [
+            layer.prepare_steps(each) for layer, each in zip(self.layers, known, strict=True)
+        ]
         features = []
         for step, inputs in enumerate(embedded.unbind(1)):
             feature, moving, _ = self.advance(
@@ -467,10 +471,10 @@ class RecurrentDecoder(DecoderModule):
 
         inputs:      (R, E) embedded previous token of each row; E is the width of the embedder
         position:    () the position, if the attention score needs it. Default: None
-        layer_steps: for each layer, the function that computes its next state. Default: None, the
-                     method `step` of each layer
+        layer_steps: for each layer, the function that computes its next state
+                     (`RecurrentLayer.prepare_steps`). The function of the lowest layer knows
+                     `inputs`. Default: None, the method `step` of each layer
         """
-        layer_steps = [layer.step for layer in self.layers] if layer_steps is None else layer_steps
         weights: Tensor | None = None
         states, context = moving.states, moving.context
         summary = source.summary.repeat_interleave(len(inputs) // len(source.summary), dim=0)
@@ -479,7 +483,8 @@ class RecurrentDecoder(DecoderModule):
             query = before[self.query_layer]
             context, weights = self._attend(query, source, need_attention, position)
             before[self.query_layer] = self.replace_hidden_state(query, context)
-        hidden = inputs
+        hidden = inputs if layer_steps is None else inputs[:, :0]
+        layer_steps = [layer.step for layer in self.layers] if layer_steps is None else layer_steps
         if "input" in self.context_uses:
             hidden = torch.cat((hidden, context), -1)
         if "input" in self.summary_uses:

@@ -34,7 +34,8 @@ from seqloom.nn.fast.repeated_gru import repeated_gru
 
 Cell = Literal["rnn", "gru", "lstm"]
 LayerStep = Callable[[Tensor, Tensor], Tensor]
-"""Runs one step of a layer: inputs (B, D), state (B, C) -> next state (B, C)"""
+"""Runs one step of a layer: inputs (B, D), or the part of them that is not known before the first step,
+and state (B, C) -> next state (B, C)"""
 
 
 class RecurrentLayer(nn.Module):
@@ -129,20 +130,27 @@ class RecurrentLayer(nn.Module):
                 hidden, cell = state.chunk(2, dim=-1)
                 return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
 
-    def prepare_steps(self, sequence: Tensor) -> LayerStep:
+    def prepare_steps(self, known: Tensor) -> LayerStep:
         """Return a function to call instead of `step` for every step of one sequence.
 
-        For a GRU in training on a CPU, the function is faster than `step`: backward computes the
-        gradients of the weights once for all steps (`fast/repeated_gru.py`). In other cases the
-        function is `step` itself.
+        Its first argument is only the rest (B, D - K) of the input: the first K entries of all
+        inputs are passed here.
 
-        sequence: (B, T, ·) tensor, which gives the number of rows B, the number of steps T and the
-                  device. Its values are not used.
+        For a GRU in training on a CPU, the function is faster than `step`: the known part of the
+        inputs is multiplied by the weights for all steps at once, and backward computes the
+        gradients of the weights once for all steps (`fast/repeated_gru.py`).
+
+        known: (B, T, K) the first K entries of the inputs of all T steps; K can be 0
         """
-        is_fast = self.cell == "gru" and trains_on_cpu(sequence, self.network.all_weights[0][1])
-        if not is_fast or self._drops_weights:
-            return self.step
-        return repeated_gru(self.weights(), rows=sequence.shape[0], steps=sequence.shape[1])
+        weights = self.weights()
+        if self.cell == "gru" and trains_on_cpu(known, weights[1]):
+            return repeated_gru(known, weights)
+        known_inputs = iter(known.unbind(1))
+
+        def step(rest: Tensor, state: Tensor) -> Tensor:
+            return self.step(torch.cat((next(known_inputs), rest), -1), state, weights)
+
+        return step
 
     def encode(self, source: Padded) -> tuple[Tensor, Tensor]:
         """Run over padded rows (B, S, D) from a state of zeros.

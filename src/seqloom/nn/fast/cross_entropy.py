@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqloom.nn.fast.dispatch import IS_ARM
+
 BITS_PER_NAT = 1 / math.log(2)
 CHUNK = 512
 """Maximum number of positions whose logits are in memory at a time."""
@@ -43,18 +45,18 @@ class _LinearCrossEntropy(torch.autograd.Function):
             for tensor in (features, weight, bias)
         )
         buffer = features.new_empty(min(CHUNK, len(features)), len(weight))
-        transposed = weight.t().contiguous() if len(features) > CHUNK else weight.t()  # (D, V)
+        transposed = weight.t()  # (D, V)
+        if IS_ARM and len(features) > CHUNK:  # OpenBLAS would transpose the weights for each chunk
+            transposed = transposed.contiguous()
+        scaled_bias = bias * BITS_PER_NAT
         for start in range(0, len(features), CHUNK):
             chunk = features[start : start + CHUNK]
             chunk_targets = targets[start : start + CHUNK].unsqueeze(1)
-            logits = torch.addmm(  # (n, V), in bits: powers of two are faster than powers of e
-                bias,
-                chunk,
-                transposed,
-                beta=BITS_PER_NAT,
-                alpha=BITS_PER_NAT,
-                out=buffer[: len(chunk)],
-            )
+            # (n, V), in bits: powers of two are faster than powers of e. The bias is added afterwards,
+            # because `addmm` would first write it to all rows, which takes longer.
+            logits = buffer[: len(chunk)]
+            torch.addmm(logits, chunk, transposed, beta=0, alpha=BITS_PER_NAT, out=logits)
+            logits += scaled_bias
             total += _loss_and_gradient(logits, chunk_targets, smoothing)
             if needs_gradient:
                 torch.mm(logits, weight, out=grad_features[start : start + CHUNK])

@@ -17,6 +17,7 @@ On ARM, this GRU is faster than torch's GRU even if no gradient is needed, becau
 weights once per sequence. torch's GRU transposes them at every step.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,11 +69,11 @@ class _Gru(torch.autograd.Function):
         transposed = TransposedWeights.of(*weights)
         steps, rows = inputs.shape[:2] if index is None else index.shape
         width = start.shape[1]
-        gates = torch.addmm(transposed.bias, _rows(inputs), transposed.input)
+        gates = _rows(inputs) @ transposed.input
         if index is not None:
             gates = gates.index_select(0, index.flatten())
         gates = gates.view(steps, rows, 3 * width)
-        candidates = transposed.candidate_bias.repeat(steps, rows, 1)  # (T, B, N)
+        candidates = inputs.new_empty(steps, rows, width)
         hidden = inputs.new_empty(steps + 1, rows, width)
         hidden[0] = start
         for step in range(steps):
@@ -106,7 +107,7 @@ class _Gru(torch.autograd.Function):
             grad_later,
             *weight_gradients(
                 of_rows,
-                _rows(inputs),
+                [_rows(inputs)],
                 of_positions,
                 grad_candidates.flatten(0, 1),
                 hidden[:-1].flatten(0, 1),
@@ -168,17 +169,19 @@ def run_step(
 ) -> None:
     """Compute one GRU step. Write the next hidden vector to `out` (B, N).
 
-    The function overwrites `gates` and `candidates` with values for the backward pass.
+    The function overwrites `gates` and `candidates` with values for the backward pass. It also adds
+    the biases, because the values of one step fit in the processor's cache and those of all steps
+    do not.
 
-    gates:      (B, 3 N) before: W x + `weights.bias` for the input x. After: reset gate, update
-                gate and candidate
-    candidates: (B, N) before: `weights.candidate_bias`. After: this bias plus U_n h, where U_n is
+    gates:      (B, 3 N) before: W x for the input x. After: reset gate, update gate and candidate
+    candidates: (B, N) before: any values. After: `weights.candidate_bias` plus U_n h, where U_n is
                 the candidate's weight matrix for h
     previous:   (B, N) hidden vector h before the step
     """
+    gates.add_(weights.bias)
     gates[:, : weights.gates.shape[1]].addmm_(previous, weights.gates).sigmoid_()
     reset, update, new = gates.chunk(3, dim=1)
-    candidates.addmm_(previous, weights.candidate)
+    torch.addmm(weights.candidate_bias, previous, weights.candidate, out=candidates)
     _tanh_(new.addcmul_(reset, candidates))
     torch.lerp(new, previous, update, out=out)
 
@@ -218,7 +221,11 @@ def run_step_backward(
 
 
 def weight_gradients(
-    of_rows: Tensor, inputs: Tensor, of_positions: Tensor, of_candidates: Tensor, previous: Tensor
+    of_rows: Tensor,
+    inputs: Sequence[Tensor],
+    of_positions: Tensor,
+    of_candidates: Tensor,
+    previous: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of the weights W and U of a GRU and of their biases.
 
@@ -226,7 +233,8 @@ def weight_gradients(
     input vectors, because several positions may have the same input vector.
 
     of_rows:       (m, 3 N) gradient of W x for each input vector, summed over its positions
-    inputs:        (m, D) the input vectors x
+    inputs:        the input vectors x in one or more parts, which are matrices with m rows and D
+                   columns together
     of_positions:  (n, 3 N) gradient of W x at each position
     of_candidates: (n, N) gradient of U h at each position, only its part for the candidate
     previous:      (n, N) hidden vector h before each position
@@ -237,7 +245,7 @@ def weight_gradients(
     input_bias = of_rows.new_ones(len(of_rows)) @ of_rows
     candidate_bias = of_candidates.new_ones(len(of_candidates)) @ of_candidates
     return (
-        of_rows.t() @ inputs,
+        torch.cat([of_rows.t() @ part for part in inputs], dim=1),
         torch.cat((of_gates.t() @ previous, of_candidates.t() @ previous)),
         input_bias,
         torch.cat((input_bias[: 2 * width], candidate_bias)),

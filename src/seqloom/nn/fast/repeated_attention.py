@@ -78,7 +78,7 @@ class _AttentionStep(torch.autograd.Function):
     def forward(ctx: Any, computed: list[tuple[Tensor, Tensor]], *arguments: Tensor) -> Tensor:
         queries, _score_slot, _context_slot, keys, values, additive = arguments
         weights = torch.baddbmm(additive, queries, keys.transpose(1, 2)).softmax(-1)
-        computed.append((queries, weights))
+        computed.append((queries.detach(), weights.detach()))
         ctx.save_for_backward(weights, keys, values)
         return weights @ values
 
