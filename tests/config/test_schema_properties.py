@@ -53,7 +53,7 @@ def values_of(field: FieldInfo) -> st.SearchStrategy[Any]:
     if spec.choices:
         word = st.sampled_from(spec.choices)
         return st.lists(word, max_size=2).map(tuple) if spec.is_list else word
-    types = {*get_args(field.annotation), field.annotation}
+    types = _parts_of(field.annotation)
     simple: Any = st.nothing()
     if bool in types:
         simple |= st.booleans()
@@ -65,6 +65,11 @@ def values_of(field: FieldInfo) -> st.SearchStrategy[Any]:
         simple |= st.text()
     simple = st.lists(simple, max_size=2).map(tuple) if spec.is_list else simple
     return st.none() | simple if spec.optional else simple
+
+
+def _parts_of(annotation: Any) -> set[Any]:
+    """The annotation and all types that it contains."""
+    return {annotation}.union(*map(_parts_of, get_args(annotation)))
 
 
 def sections(section: type[Section]) -> st.SearchStrategy[Section]:

@@ -63,7 +63,10 @@ SOURCES = {
 }
 every_format = pytest.mark.parametrize("kind", DOCUMENTS)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=60)
-MARKUP = st.text("ab1 \n#*_`<>[]()&;|~-+.!\\/:={}", max_size=40)
+MARKUP = st.lists(
+    st.sampled_from([*"ab1 \n#*_`<>[]()&;|~-+.!\\/:={}", "<!--", "-->", "<![", "<?", "]]>"]),
+    max_size=40,
+).map("".join)
 TRANSLATION = st.tuples(
     st.sampled_from(["x", "1.", "1)", "- x", "+ x", "# x", "> x", "= x", "http://x"]),
     st.one_of(
@@ -94,6 +97,15 @@ def test_parts_join_to_the_document(kind: DocumentFormat, newline: str, mark: st
 def test_any_content_can_be_divided_and_joined(content: str, kind: DocumentFormat) -> None:
     document = read_document(content.encode(), "file", kind)
     assert "".join(part.raw for part in document.parts) == content
+
+
+@pytest.mark.parametrize(
+    "markup", ["<![0>", "<![if IE]>", "<![endif]>", "<![CDATA[a > b]]>", "<![x[y]>", "<!>", "<?a?>"]
+)
+def test_declarations_in_html_are_kept(markup: str) -> None:
+    document = read_document(f"one{markup}two".encode(), "file", "html")
+    assert document.sources == ["one", "two"]
+    assert document.fill(["1", "2"]) == f"1{markup}2".encode()
 
 
 @settings(max_examples=120, deadline=None)

@@ -108,3 +108,13 @@ class _TextFinder(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self._end_text(self._position())
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Parse "<![" at index `i` as a comment up to ">", as browsers do.
+
+        The parser of some Python versions would raise AssertionError for unknown names, for example
+        in "<![0". Return the index of the end; -1 if there is no end.
+        """
+        if self.rawdata.startswith("<![CDATA[", i):
+            return super().parse_marked_section(i, report)
+        return self.parse_bogus_comment(i, report)
