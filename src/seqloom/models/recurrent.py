@@ -408,7 +408,7 @@ class RecurrentDecoder(DecoderModule):
             steps = embedded.shape[1]
             prepared = prepare_steps(self.attention, keys_values, mask, steps)
             source = replace(source, keys_values=prepared)
-        # Only the inputs of the lowest layer are known, except for the context.
+        # Before the first step, only the embedded tokens are known. The lowest layer reads them.
         known = [embedded, *[embedded[:, :, :0]] * (len(self.layers) - 1)]
         layer_steps = [
             layer.prepare_steps(each) for layer, each in zip(self.layers, known, strict=True)

@@ -78,6 +78,7 @@ class _AttentionStep(torch.autograd.Function):
     def forward(ctx: Any, computed: list[tuple[Tensor, Tensor]], *arguments: Tensor) -> Tensor:
         queries, _score_slot, _context_slot, keys, values, additive = arguments
         weights = torch.baddbmm(additive, queries, keys.transpose(1, 2)).softmax(-1)
+        # Detached, because the autograd graph refers to this list: there would be a reference cycle.
         computed.append((queries.detach(), weights.detach()))
         ctx.save_for_backward(weights, keys, values)
         return weights @ values

@@ -33,9 +33,9 @@ from seqloom.nn.fast.gru import (
 class _Sequence:
     """The weights of a GRU, and the inputs of all T steps. B is the batch size.
 
-    The input x of a step is [k; r]. The first K entries, k, are known before the first step. The
-    tensors of this class have no gradient, because each would keep the graph that refers to this
-    class in memory.
+    The input x of a step is [k; r]. The first K entries, k, are known before the first step. All
+    tensors are detached. The autograd graph refers to this object, so a tensor that refers to the
+    graph would close a reference cycle.
 
     weights:    (3 N, D) weights W of the input, (3 N, N) weights U of the hidden vector, and their
                 biases
