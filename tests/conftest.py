@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import signal
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 # safely. The tests also give the same results on a machine with a GPU.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 torch.set_num_threads(1)
+# A shell without job control starts background processes in which SIGINT is ignored. Tests of Ctrl-C
+# need the handler that Python installs in the foreground.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # The time of an example is not meaningful on a shared machine.
 settings.register_profile("seqloom", deadline=None, max_examples=25)
 settings.load_profile("seqloom")

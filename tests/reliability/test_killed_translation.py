@@ -147,8 +147,6 @@ def test_ctrl_c_keeps_finished_portions_and_says_how_to_continue(
     capfd.readouterr()
 
     def translate_until_interrupted() -> int:
-        # A shell without job control starts background processes in which SIGINT is ignored.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         end_portion = FileLines.end_portion
 
         def interrupt(self: FileLines, finished: int) -> None:
