@@ -108,9 +108,7 @@ def _bleu(texts: Sequence[Sequence[str]]) -> Matrix:
     lengths = np.array([len(text) for text in texts])
     log_precision = np.zeros((len(texts), len(texts)))
     any_common = np.zeros(log_precision.shape, bool)
-    missing = np.zeros(
-        log_precision.shape
-    )  # number of n-gram lengths so far without a common n-gram
+    missing = np.zeros(log_precision.shape)  # number of n-gram lengths without a common n-gram
     for order in range(1, BLEU_ORDER + 1):
         common, totals = _common_ngrams(texts, order)
         any_common |= common > 0

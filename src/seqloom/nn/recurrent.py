@@ -133,8 +133,8 @@ class RecurrentLayer(nn.Module):
     def prepare_steps(self, known: Tensor) -> LayerStep:
         """Return a function to call instead of `step` for every step of one sequence.
 
-        Its first argument is only the rest (B, D - K) of the input: the first K entries of all
-        inputs are passed here.
+        Its first argument is the rest (B, D - K) of the step's input, without the first K entries,
+        which `known` contains for all steps. Its second argument is the state (B, C).
 
         For a GRU in training on a CPU, the function is faster than `step`: the known part of the
         inputs is multiplied by the weights for all steps at once, and backward computes the
