@@ -96,6 +96,11 @@ CHANGES: dict[str, Sequence[str]] = {
         "training.compile=auto",
     ],
     "higher-rate-6000": ["training.optimizer.learning_rate=2e-3", "training.compile=auto"],
+    "longer": [
+        "training.steps=9000",
+        "training.evaluate_every=3000",
+        "training.checkpoint_every=9000",
+    ],
     "length-penalty": ["decoding.length_penalty=1.2"],
 }
 Result = dict[str, Any]

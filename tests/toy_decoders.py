@@ -25,6 +25,9 @@ class RowTensors:
         for tensor, new in zip(self.tensors, later.tensors, strict=True):
             tensor.copy_(new)
 
+    def load(self, other: "RowTensors", rows: Tensor) -> None:
+        self.copy_(other.select(rows))
+
 
 class StaticToy:
     """Adds `start_static` to a decoder whose steps do not depend on the position."""

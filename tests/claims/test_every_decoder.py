@@ -35,6 +35,7 @@ from seqloom.config.schema.decoding import BeamConfig, ExhaustiveConfig, GreedyC
 from seqloom.core.batch import Padded
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
+from seqloom.decoding.fast import captured
 from seqloom.decoding.fast.captured import CapturedSearch
 from seqloom.decoding.forced import force
 from seqloom.decoding.greedy import Greedy
@@ -255,6 +256,22 @@ def test_a_static_search_equals_the_plain_search(specimen: Specimen) -> None:
             assert_same_hypotheses(of_source, expected)
 
 
+@every_value
+def test_sources_that_continue_in_a_smaller_batch_have_the_results_of_the_plain_search(
+    specimen: Specimen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(captured, "SMALLER_BATCHES", range(1, 100))
+    monkeypatch.setattr(captured, "SMALLER_SHARE", 0.99)
+    model = shared_model(specimen)
+    memory = specimen.memory(model)
+    request = SearchRequest([5, 1, 3], n_best=2)
+    for plain in (Greedy(), Beam(3)):
+        expected_hypotheses = plain(model.decoder, memory, request)
+        hypotheses = CapturedSearch(plain)(model.decoder, memory, request)
+        for of_source, expected in zip(hypotheses, expected_hypotheses, strict=True):
+            assert_same_hypotheses(of_source, expected)
+
+
 class NoHostTransfer(TorchDispatchMode):
     """Rejects operations that copy between host and device: a CUDA graph cannot capture them."""
 
@@ -295,13 +312,13 @@ def test_a_static_search_uses_the_current_weights(precision: torch.dtype) -> Non
     decoder.step = functools.wraps(decoder.step)(  # type: ignore[method-assign]
         lambda tokens, state, original=decoder.step: original(tokens, state)
     )  # like a compiled method, which belongs to this decoder and not to a copy
-    captured, request = CapturedSearch(Greedy(), precision), SearchRequest([6, 6, 6])
+    static, request = CapturedSearch(Greedy(), precision), SearchRequest([6, 6, 6])
     for _ in range(3):
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
         memory = specimen.memory(model)
         plain = Greedy()(model.decoder, memory, request)
-        hypotheses = captured(model.decoder, memory, request)
+        hypotheses = static(model.decoder, memory, request)
         for [hypothesis], [expected] in zip(hypotheses, plain, strict=True):
             assert hypothesis.score == pytest.approx(expected.score, abs=1e-4)
             assert hypothesis.tokens == expected.tokens

@@ -1,6 +1,7 @@
 """Static and captured searches, the choice between search versions, and top-k."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -9,7 +10,13 @@ from hypothesis import strategies as st
 
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
-from seqloom.decoding.fast.captured import CapturedSearch, round_up, round_up_length
+from seqloom.decoding.fast import captured
+from seqloom.decoding.fast.captured import (
+    CapturedSearch,
+    round_down,
+    round_up,
+    round_up_length,
+)
 from seqloom.decoding.fast.compiled import CompiledSearch
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.fast.top_k import top_k
@@ -87,11 +94,103 @@ def test_one_program_serves_batches_of_different_sizes(build_decoder: BuildDecod
     """Neither the values of an earlier batch nor the padding change the result."""
     decoder, memory = build_decoder(3, 5), random_memory(3, [3, 1, 4, 2, 2, 4, 3])
     for search in (Greedy(), Beam(3)):
-        captured = CapturedSearch(search)
+        static = CapturedSearch(search)
         for sources in ([0, 1, 2, 3, 4, 5, 6], [6, 2, 4, 0, 1], [5, 5, 1, 3, 0, 2]):
             batch = select_sources(memory, sources)
             request = SearchRequest([5 + source for source in sources], n_best=2)
-            assert_same(captured(decoder, batch, request), search(decoder, batch, request))
+            assert_same(static(decoder, batch, request), search(decoder, batch, request))
+
+
+@each_decoder
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    words=st.integers(1, 6),
+    search=st.sampled_from(
+        [
+            Greedy(),
+            Greedy(rules=Rules(min_length=3, no_repeat_ngram=2)),
+            Beam(2, finished=1),
+            Beam(3, rules=Rules(min_length=2, no_repeat_ngram=2)),
+            Beam(4, finished=2, length_penalty=0.6, stopping="estimate", length_counts_end=True),
+            Beam(3, stopping="bound", rank_unfinished=True),
+        ]
+    ),
+    has_prefixes=st.booleans(),
+    lengths=st.lists(st.integers(1, 20), min_size=2, max_size=9),
+)
+def test_sources_that_continue_in_smaller_batches_have_the_results_of_the_plain_search(
+    build_decoder: BuildDecoder,
+    seed: int,
+    words: int,
+    search: Greedy | Beam,
+    has_prefixes: bool,
+    lengths: list[int],
+) -> None:
+    decoder = build_decoder(seed, words)
+    memory = random_memory(seed, [1 + index % 4 for index in range(len(lengths))])
+    prefixes = [[4, UNKNOWN, 4][: index % 4] for index in range(len(lengths))]
+    lengths = [
+        max(length, len(prefix) + 1) for length, prefix in zip(lengths, prefixes, strict=True)
+    ]
+    request = SearchRequest(lengths, prefixes if has_prefixes else None, n_best=3)
+    with any_smaller_batch():
+        hypotheses = CapturedSearch(search)(decoder, memory, request)
+    assert_same(hypotheses, search(decoder, memory, request))
+
+
+@contextmanager
+def any_smaller_batch() -> Iterator[None]:
+    """Let searches continue in a smaller batch whenever a source is done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(captured, "SMALLER_BATCHES", range(1, 200))
+        patch.setattr(captured, "SMALLER_SHARE", 0.99)
+        yield
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_finished_sources_are_not_computed_until_the_longest_output_is_complete(
+    width: int,
+) -> None:
+    rules = Rules(min_length=9)  # every output is as long as its limit
+    search = Greedy(rules=rules) if width == 1 else Beam(width, rules=rules)
+    decoder, memory = EchoDecoder(3, 5), random_memory(3, [2] * 8)
+    request = SearchRequest([1, 1, 1, 1, 2, 2, 9, 9])
+    CapturedSearch(search)(decoder, memory, request)
+    assert set(decoder.row_counts) == {8 * width}
+    decoder.row_counts.clear()
+    with any_smaller_batch():
+        CapturedSearch(search)(decoder, memory, request)
+    assert decoder.row_counts == [width * count for count in (8, 4, *[2] * 7)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "unfinished", "expected"),
+    [
+        (1024, 3, 256),  # at most a quarter of the rows
+        (1024, 257, None),
+        (4096, 256, 256),
+        (4096, 257, 1024),
+        (4096, 1025, None),
+        (512, 1, None),
+    ],
+)
+def test_the_smallest_batch_that_has_room_is_chosen(
+    rows: int, unfinished: int, expected: int | None
+) -> None:
+    decoder = EchoDecoder(3, 5)
+    for search, width in ((Greedy(), 1), (Beam(2), 2)):
+        memory = random_memory(3, [5] * (rows // width))
+        request = SearchRequest([40] * (rows // width))
+        program = CapturedSearch(search).program(decoder, memory, request)
+        smaller = program.smaller(-(-unfinished // width))
+        if expected is None:
+            assert smaller is None
+        else:
+            assert smaller is not None
+            assert smaller.shape.sources == expected // width
+            # The same one for sources and outputs of other lengths.
+            assert (smaller.shape.source_length, smaller.shape.max_steps) == (32, 64)
 
 
 def test_captured_search_falls_back_to_the_plain_search_to_return_attention() -> None:
@@ -135,6 +234,8 @@ def test_rounded_shapes_are_few_and_not_much_too_large(size: int) -> None:
     assert size <= round_up(size) <= max(size * 3 / 2, size + 1)
     assert size <= round_up_length(size) < size + 32
     assert round_up(round_up(size)) == round_up(size)
+    assert round_down(size) <= size < 1.5 * round_down(size) + 0.5
+    assert round_up(round_down(size)) == round_down(size)
     assert len({round_up(n) for n in range(1, 4097)}) < 25
 
 

@@ -48,6 +48,10 @@ class Memory:
         row = slice(source, source + 1)
         return self._map(lambda tensor: tensor[row])
 
+    def select(self, sources: Tensor) -> "Memory":
+        """Return the memory of the sources with these indices (B',), in this order."""
+        return self._map(lambda tensor: tensor.index_select(0, sources))
+
     def repeated(self, count: int) -> "Memory":
         """Repeat each source `count` times. The copies of a source are adjacent rows."""
         return self._map(lambda tensor: tensor.repeat_interleave(count, dim=0))
@@ -78,6 +82,9 @@ class NoRows:
 
     def copy_(self, later: "NoRows") -> None:
         """Do nothing: there are no tensors to overwrite."""
+
+    def load(self, other: "NoRows", rows: Tensor) -> None:
+        """Do nothing: there are no tensors to copy."""
 
 
 @dataclass(frozen=True)
@@ -232,8 +239,9 @@ class StaticDecoder(Protocol):
         This state differs from the result of `Decoder.start`:
 
         - `position` is a tensor.
-        - `moving`, which holds the tensors with one row per hypothesis, has a method `copy_`. It
-          overwrites these tensors with those of a later state.
+        - `moving`, which holds the tensors with one row per hypothesis, has two more methods.
+          `copy_(later)` overwrites these tensors with those of a later state. `load(other, rows)`
+          overwrites them with these rows of the state of another search, before the first step.
         - Steps return no attention weights.
         - The number of hypotheses can change only before the first step.
         - `State.keep_sources` must not be called, because the number of sources is fixed.

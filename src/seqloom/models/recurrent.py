@@ -288,6 +288,9 @@ class RecurrentState:
         self.states.copy_(later.states)
         self.context.copy_(later.context)
 
+    def load(self, other: "RecurrentState", rows: Tensor) -> None:
+        self.copy_(other.select(rows))
+
 
 class RecurrentDecoder(DecoderModule):
     """Recurrent layers that compute the state s_t from s_{t-1} and the embedded previous token.

@@ -122,6 +122,12 @@ class TransformerCache:
         """
         assert self.slots is later.slots
 
+    def load(self, other: "TransformerCache", rows: Tensor) -> None:
+        for mine, theirs in zip(self.layers, other.layers, strict=True):
+            assert isinstance(mine, StaticCache)
+            assert isinstance(theirs, StaticCache)
+            mine.load(theirs, rows)
+
 
 class TransformerDecoder(DecoderModule):
     """Layers of causal self-attention and cross-attention.

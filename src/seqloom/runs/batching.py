@@ -103,7 +103,10 @@ def input_tokens(model_input: ModelInput) -> int:
 
 
 def batches_by_length(
-    lengths: Sequence[int], budget: int, last_batch_factor: int = LAST_BATCH_FACTOR
+    lengths: Sequence[int],
+    budget: int,
+    last_batch_factor: int = LAST_BATCH_FACTOR,
+    round_size: Callable[[int], int] = lambda size: size,
 ) -> Iterator[list[int]]:
     """Group inputs of similar lengths into batches, the longest inputs first.
 
@@ -113,12 +116,14 @@ def batches_by_length(
                        exceed it.
     last_batch_factor: the last batch may contain up to `last_batch_factor` * `budget` tokens. This
                        avoids a small last batch, which would take nearly as long as a large one.
+    round_size:        rounds the number of inputs of a batch down to a number that is decoded
+                       without padding. Default: any number
     """
     remaining = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while remaining:
         longest = lengths[remaining[0]]
         fits_in_one = longest * len(remaining) <= last_batch_factor * budget
-        size = len(remaining) if fits_in_one else max(budget // longest, 1)
+        size = len(remaining) if fits_in_one else round_size(max(budget // longest, 1))
         yield remaining[:size]
         remaining = remaining[size:]
 

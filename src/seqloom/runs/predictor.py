@@ -18,7 +18,7 @@ from seqloom.core.errors import DataError
 from seqloom.data.batching.collate import pad_ids
 from seqloom.data.corpus.frame_store import pad_frames
 from seqloom.decoding.build import build_normalisation, build_search
-from seqloom.decoding.fast.captured import CapturedSearch, can_run_static
+from seqloom.decoding.fast.captured import CapturedSearch, can_run_static, round_down
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
@@ -455,7 +455,11 @@ class Predictor:
         last_batch_factor: the last batch may exceed the token budget by this factor
         """
         budget = batch_token_budget(self.device) // hypotheses
-        return batches_by_length(list(map(input_tokens, inputs)), budget, last_batch_factor)
+        lengths = list(map(input_tokens, inputs))
+        if self.device.type != "cuda":
+            return batches_by_length(lengths, budget, last_batch_factor)
+        # `CapturedSearch` pads a batch to one of a few sizes. Fill these sizes with inputs.
+        return batches_by_length(lengths, budget, last_batch_factor, round_down)
 
     def encode(self, batch: Sequence[ModelInput]) -> Memory:
         """Encode the sources, images or frames of a batch. All inputs must be of the same kind."""

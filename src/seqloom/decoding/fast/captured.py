@@ -3,8 +3,9 @@
 A GPU computes a step faster than Python can launch its operations one by one. Therefore one step of
 the decoder and the search is a function on tensors with fixed shapes and addresses. The function
 never waits for the device. It is captured once per shape as a CUDA graph, and the graph is replayed
-for every step of every batch of that shape. The host checks every few steps whether all sources are
-done.
+for every step of every batch of that shape. The host checks every few steps which sources are done.
+When few sources of a large batch are left, they continue in a smaller batch, so that the search does
+not compute finished rows until the longest output is complete.
 
 `static_search.py` contains the searches; this module prepares, captures and replays their steps. On
 a CPU, which has no CUDA graphs, the same functions are called directly. The results equal those of
@@ -15,15 +16,16 @@ import copy
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from weakref import WeakKeyDictionary, ref
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from seqloom.decoding.beam import Beam
-from seqloom.decoding.fast.static_search import HostTables, build_static_search
+from seqloom.decoding.fast.static_search import Array, SearchPart, build_static_search
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest, StepDecoder
@@ -34,9 +36,19 @@ CHECK_INTERVAL = 8
 LARGE_BATCH = 64
 """Minimum number of sources in a large batch. In a large batch, the host first checks whether all
 sources are done after as many steps as the sources have tokens."""
-MAX_PROGRAMS = 8
+SMALLER_BATCHES = (256, 1024)
+"""Numbers of rows of the smaller batches in which the last sources of a large batch continue. There
+are few of them, because each one is captured as a graph of its own."""
+SMALLER_SHARE = 0.25
+"""Maximum number of rows of the smaller batch, as a share of the rows of the batch."""
+MAX_PROGRAMS = 12
 """Maximum number of cached programs per decoder. If there are more, the program that was not used
 for the longest time is dropped."""
+
+
+def next_power(size: int) -> int:
+    """Round up to a power of two, which is at least 32."""
+    return max(32, 1 << (size - 1).bit_length())
 
 
 def round_up(size: int) -> int:
@@ -48,6 +60,12 @@ def round_up(size: int) -> int:
     while power < size:
         power *= 2
     return power * 3 // 4 if power >= 4 and size <= power * 3 // 4 else power
+
+
+def round_down(size: int) -> int:
+    """Round down to one of 1, 2, 3, 4, 6, 8, 12, 16, ..."""
+    power = 1 << (size.bit_length() - 1)
+    return power * 3 // 2 if size >= power * 3 // 2 else power
 
 
 def round_up_length(length: int) -> int:
@@ -134,6 +152,44 @@ class SearchProgram:
         position = self._state.position
         return [*search, *moving, *([position] if isinstance(position, Tensor) else [])]
 
+    def smaller(self, sources: int) -> "SearchProgram | None":
+        """Return a much smaller program in which this many sources can continue, if there is one.
+
+        Smaller programs have fewer different lengths than other programs, so that several batches
+        use the same one.
+        """
+        width = self.search.width
+        limit = SMALLER_SHARE * self.shape.sources * width
+        sizes = [size for size in SMALLER_BATCHES if sources * width <= size <= limit]
+        decoder = self._decoder_ref()
+        if not sizes or decoder is None:
+            return None
+        shape = replace(
+            self.shape,
+            sources=min(sizes) // width,
+            source_length=next_power(self.shape.source_length),
+            max_steps=next_power(self.shape.max_steps),
+        )
+        return cached_program(decoder, shape, self.memory)
+
+    @torch.inference_mode()
+    def load(self, other: "SearchProgram", sources: Array) -> None:
+        """Take over these sources of another program, which may have had some steps already.
+
+        sources: indices of at most `self.shape.sources` sources of the other program
+        """
+        search, device = self.search, self.memory.mask.device
+        padded = np.concatenate([sources, np.repeat(sources[:1], search.size - len(sources))])
+        chosen = torch.from_numpy(padded).to(device)
+        first_rows = chosen.unsqueeze(1) * search.width
+        rows = (first_rows + torch.arange(search.width, device=device)).flatten()
+        fill_memory(self.memory, other.memory.select(chosen))
+        self.begin()
+        search.load(other.search, chosen, rows, len(sources))
+        self._state.moving.load(other._state.moving, rows)
+        assert isinstance(self._state.position, Tensor)
+        self._state.position.copy_(other._state.position)  # type: ignore[arg-type]  # also a tensor
+
     def run(self, memory: Memory, request: SearchRequest) -> list[list[Hypothesis]]:
         """Search for the outputs of one batch, which must not be larger than `self.shape`."""
         started = self.start(memory, request)
@@ -173,7 +229,9 @@ class StartedSearch:
     def __init__(self, program: SearchProgram, request: SearchRequest, max_steps: int) -> None:
         self._program, self._request, self._max_steps = program, request, max_steps
         self._steps = 0
-        self._tables: HostTables | None = None
+        self._sources = np.arange(len(request.max_lengths))
+        """Index in the request of each source of the program."""
+        self._parts: list[SearchPart] = []
 
     def advance(self, steps: int) -> None:
         """Extend every hypothesis by so many tokens, but not beyond the maximum length."""
@@ -185,16 +243,33 @@ class StartedSearch:
     @torch.inference_mode()
     def finish(self) -> None:
         """Compute the remaining steps. The host waits for all of them but the last few."""
-        search = self._program.search
-        with torch.autocast(search.done.device.type, enabled=False):
-            while self._steps < self._max_steps and not search.all_done():
+        with torch.autocast(self._program.search.done.device.type, enabled=False):
+            while self._steps < self._max_steps:
+                unfinished = self._program.search.unfinished(len(self._sources))
+                if len(unfinished) == 0:
+                    break
+                smaller = self._program.smaller(len(unfinished))
+                if smaller is not None:
+                    self._continue_in(smaller, unfinished)
                 self.advance(self._program.check_interval)
-        self._tables = search.copy_tables(self._steps, len(self._request.max_lengths))
+        self._end_part()
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return at most n_best hypotheses of each source, best first."""
-        assert self._tables is not None, "finish the search first"
-        return self._program.search.hypotheses(self._tables, self._request)
+        assert self._parts, "finish the search first"
+        return self._program.search.hypotheses(self._parts, self._request)
+
+    def _continue_in(self, program: SearchProgram, sources: Array) -> None:
+        """Compute the further steps of these sources of the current program in another program."""
+        self._end_part()
+        program.load(self._program, sources)
+        self._program, self._sources = program, self._sources[sources]
+
+    def _end_part(self) -> None:
+        """Start to copy the tables of the steps of the current program to the host."""
+        first = self._parts[-1].steps if self._parts else 0
+        tables = self._program.search.copy_tables(slice(first, self._steps), len(self._sources))
+        self._parts.append(SearchPart(self._sources, self._steps, tables))
 
 
 def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:
@@ -302,6 +377,20 @@ _PROGRAMS: "WeakKeyDictionary[StepDecoder, OrderedDict[ProgramShape, SearchProgr
 _PROGRAMS = WeakKeyDictionary()
 
 
+def cached_program(decoder: StepDecoder, shape: ProgramShape, memory: Memory) -> SearchProgram:
+    """Return the program of this shape. If the cache has none, create it and store it there.
+
+    memory: an encoder output, which determines the device and the width of the program's vectors
+    """
+    programs = _PROGRAMS.setdefault(decoder, OrderedDict())
+    if shape not in programs:
+        while len(programs) >= MAX_PROGRAMS:
+            programs.popitem(last=False)
+        programs[shape] = SearchProgram(decoder, shape, memory)
+    programs.move_to_end(shape)
+    return programs[shape]
+
+
 @dataclass(frozen=True)
 class CapturedSearch:
     """A greedy or beam search that runs on tensors of fixed shape.
@@ -341,10 +430,7 @@ class CapturedSearch:
     def program(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> SearchProgram:
-        """Return the `SearchProgram` for the shape of this batch.
-
-        If the cache has no program for this shape, create the program and store it there.
-        """
+        """Return the `SearchProgram` for the shape of this batch."""
         size, length = memory.mask.shape
         weights = list(decoder.parameters()) if isinstance(decoder, nn.Module) else []
         shape = ProgramShape(
@@ -356,10 +442,4 @@ class CapturedSearch:
             precision=self.precision or memory.states.dtype,
             weight_addresses=tuple(weight.data_ptr() for weight in weights),
         )
-        programs = _PROGRAMS.setdefault(decoder, OrderedDict())
-        if shape not in programs:
-            while len(programs) >= MAX_PROGRAMS:
-                programs.popitem(last=False)
-            programs[shape] = SearchProgram(decoder, shape, memory)
-        programs.move_to_end(shape)
-        return programs[shape]
+        return cached_program(decoder, shape, memory)

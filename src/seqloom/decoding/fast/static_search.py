@@ -3,12 +3,16 @@
 A search stores its decisions in tables (T, R) on the device, for T steps and R hypotheses. `update`
 writes the entries of one step and never waits for the device. When the search is done,
 `copy_tables` starts to copy the tables to the host, and `hypotheses` reads the copies.
+
+A search can continue in another, smaller one that keeps only the sources which are not done. Each of
+the two has the tables of its own steps, and `join_parts` joins them.
 """
 
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,9 +114,30 @@ class StaticSearch:
             forced = source_tokens.repeat_interleave(self.width)
         self.search.rules.forbid(values, self.generated, forced, self.position)
 
-    def all_done(self) -> bool:
-        """Return True if no source needs a further step. The host waits for the device."""
-        return bool(self.done.all())
+    def load(self, other: "StaticSearch", sources: Tensor, rows: Tensor, count: int) -> None:
+        """Take over `count` sources of another search, which may have had some steps already.
+
+        The tables of the steps so far stay in the other search. `sources` has one entry for each
+        source of this search; those after the first `count` are unused.
+
+        sources: (B,) indices of sources of the other search
+        rows:    (R,) indices of rows of the other search
+        """
+        self.position.copy_(other.position)
+        self.last_tokens.copy_(other.last_tokens[rows])
+        self.max_lengths.copy_(other.max_lengths[sources])
+        self.prefixes[: other.steps].copy_(other.prefixes[:, sources])
+        if self.keeps_generated:
+            self.generated[:, : 1 + other.steps].copy_(other.generated[rows])
+        self.done.copy_(other.done[sources])
+        self.done[count:] = True
+
+    def unfinished(self, count: int) -> Array:
+        """Return which of the first `count` sources need a further step, as indices (B',).
+
+        The host waits for the device.
+        """
+        return np.flatnonzero(~self.done[:count].cpu().numpy())
 
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
         """Extend the hypotheses (rows) by one token, chosen from the logits (R, V).
@@ -125,17 +150,19 @@ class StaticSearch:
         """
         raise NotImplementedError
 
-    def copy_tables(self, steps: int, size: int) -> "HostTables":
-        """Start to copy the tables of the first `steps` steps and `size` sources to the host.
+    def copy_tables(self, steps: slice, count: int) -> "HostTables":
+        """Start to copy the tables of these steps and of the first `count` sources to the host.
 
         The host does not wait for the device. The next search may overwrite the tables.
         """
         raise NotImplementedError
 
-    def hypotheses(self, tables: "HostTables", request: SearchRequest) -> list[list[Hypothesis]]:
+    def hypotheses(
+        self, parts: Sequence["SearchPart"], request: SearchRequest
+    ) -> list[list[Hypothesis]]:
         """Return at most n_best hypotheses of each source, best first.
 
-        tables: the result of `copy_tables`
+        parts: the parts of the search, from the first step to the last
         """
         raise NotImplementedError
 
@@ -161,6 +188,49 @@ class HostTables:
         if self._event is not None:
             self._event.synchronize()
         return [copied.numpy() for copied in self._copies]
+
+
+@dataclass(frozen=True)
+class SearchPart:
+    """Some steps of a search, for the sources that were not done before these steps.
+
+    sources: (N,) indices of these sources in the request
+    steps:   number of steps until the end of this part, those of earlier parts included
+    tables:  the tables of these steps and sources. Their last dimension is that of the rows, or of
+             the sources if it is their only one
+    """
+
+    sources: Array
+    steps: int
+    tables: HostTables
+
+
+def join_parts(parts: Sequence[SearchPart]) -> list[Array]:
+    """Join the tables of the parts of a search to tables with all steps and sources.
+
+    Where a source is done, the tables of later steps are 0. From a table without steps, which has
+    one entry per source, the entry of the last part with this source is taken.
+    """
+    first = parts[0]
+    joined = first.tables.arrays()
+    if len(parts) == 1:
+        return joined
+    size, total = len(first.sources), parts[-1].steps
+    joined = [
+        table
+        if table.ndim == 1
+        else np.concatenate([table, np.zeros((total - len(table), *table.shape[1:]), table.dtype)])
+        for table in joined
+    ]
+    for earlier, part in pairwise(parts):
+        for table, later in zip(joined, part.tables.arrays(), strict=True):
+            if table.ndim == 1:
+                table[part.sources] = later
+                continue
+            width = table.shape[-1] // size
+            rows = (part.sources[:, None] * width + np.arange(width)).ravel()
+            table[earlier.steps : part.steps, ..., rows] = later
+    return joined
 
 
 def copy_to_device(values: Array, destination: Tensor) -> None:
@@ -199,11 +269,13 @@ class StaticGreedy(StaticSearch):
         self.done |= (tokens == END) | (self.max_lengths <= self.position)
         return None
 
-    def copy_tables(self, steps: int, size: int) -> HostTables:
-        return HostTables([self.tokens[:steps, :size], self.log_probabilities[:steps, :size]])
+    def copy_tables(self, steps: slice, count: int) -> HostTables:
+        return HostTables([self.tokens[steps, :count], self.log_probabilities[steps, :count]])
 
-    def hypotheses(self, tables: HostTables, request: SearchRequest) -> list[list[Hypothesis]]:
-        tokens, log_probabilities = tables.arrays()  # (T, B)
+    def hypotheses(
+        self, parts: Sequence[SearchPart], request: SearchRequest
+    ) -> list[list[Hypothesis]]:
+        tokens, log_probabilities = join_parts(parts)  # (T, B)
         steps, size = tokens.shape
         max_lengths = np.array(request.max_lengths)
         is_end = tokens == END
@@ -221,8 +293,8 @@ class StaticGreedy(StaticSearch):
 
 
 # Indices into the second dimension of `StaticBeam.indices`. TOKEN and PARENT are the token and the
-# parent row of a candidate in `BeamSelection.continuing`. END_PARENT is the parent row of a
-# candidate in `BeamSelection.best`, and HAS_ENDED is 1 if that candidate ends in END.
+# extended hypothesis of a candidate in `BeamSelection.continuing`. END_PARENT is the extended
+# hypothesis of a candidate in `BeamSelection.best`, and HAS_ENDED is 1 if that candidate ends in END.
 TOKEN, PARENT, END_PARENT, HAS_ENDED = range(4)
 # Indices into the second dimension of `StaticBeam.values`. LOG_PROBABILITY and TOTAL are the
 # log-probability of the last token and of all tokens of a candidate in `BeamSelection.continuing`.
@@ -242,8 +314,9 @@ class StaticBeam(StaticSearch):
 
     The tables `indices` and `values` store both lists for every step, one candidate per row.
 
-    indices:  (T, 4, R) for `continuing`: the last token, and the row that the candidate extends.
-                        For `best`: the row that the candidate extends, and 1 if it ends in END
+    indices:  (T, 4, R) for `continuing`: the last token, and the hypothesis that the candidate
+                        extends. For `best`: the hypothesis that the candidate extends, and 1 if it
+                        ends in END. Hypotheses are counted from 0 for each source
     values:   (T, 4, R) for `continuing`, then for `best`: log-probability of the last token, and
                         log-probability of all tokens
     totals:   (B, K)    log-probability of each hypothesis; -inf if the hypothesis does not exist
@@ -276,15 +349,22 @@ class StaticBeam(StaticSearch):
         self.scores.fill_(FORBIDDEN)
         self.stops.zero_()
 
+    def load(self, other: StaticSearch, sources: Tensor, rows: Tensor, count: int) -> None:
+        super().load(other, sources, rows, count)
+        assert isinstance(other, StaticBeam)
+        self.totals.copy_(other.totals[sources])
+        self.finished.copy_(other.finished[sources])
+        self.scores.copy_(other.scores[sources])
+        self.stops.copy_(other.stops[sources])
+
     def update(self, logits: Tensor, has_prefixes: bool) -> Tensor | None:
         best, tokens = self.best_tokens(logits, has_prefixes, self.search.tokens_per_hypothesis)
         candidates = Candidates.of(self.totals, best, tokens)
         selection = select_candidates(candidates, self.width)
         leading, continuing = selection.best, selection.continuing
         ended = (selection.ended & ~self.done.unsqueeze(1)).long()
-        parents = self.first_rows + continuing.parents
         line = self.position.view(1)
-        indices = (continuing.tokens, parents, self.first_rows + leading.parents, ended)
+        indices = (continuing.tokens, continuing.parents, leading.parents, ended)
         self.indices.index_copy_(0, line, torch.stack(indices).view(1, 4, -1))
         values = (
             continuing.log_probabilities,
@@ -295,7 +375,7 @@ class StaticBeam(StaticSearch):
         self.values.index_copy_(0, line, torch.stack(values).view(1, 4, -1))
 
         self.totals.copy_(continuing.totals)
-        parents = parents.flatten()
+        parents = (self.first_rows + continuing.parents).flatten()
         self.last_tokens.copy_(continuing.tokens.flatten())
         self.position += 1
         if self.keeps_generated:
@@ -323,11 +403,16 @@ class StaticBeam(StaticSearch):
         self.stops.copy_(torch.where(over & ~self.done, self.position, self.stops))
         self.done |= over
 
-    def copy_tables(self, steps: int, size: int) -> HostTables:
-        return HostTables([self.indices[:steps], self.values[:steps], self.stops[:size]])
+    def copy_tables(self, steps: slice, count: int) -> HostTables:
+        rows = count * self.width
+        return HostTables(
+            [self.indices[steps, :, :rows], self.values[steps, :, :rows], self.stops[:count]]
+        )
 
-    def hypotheses(self, tables: HostTables, request: SearchRequest) -> list[list[Hypothesis]]:
-        indices, values, stops = tables.arrays()
+    def hypotheses(
+        self, parts: Sequence[SearchPart], request: SearchRequest
+    ) -> list[list[Hypothesis]]:
+        indices, values, stops = join_parts(parts)
         size, values = len(stops), values.astype(float)
         leaves = self._best_leaves(indices, values, stops, request)
         return trace_back(indices, values, leaves, size, self.search.normalisation)
@@ -418,6 +503,7 @@ def trace_back(
     size:            number of sources
     """
     count, steps = len(leaves.source), len(indices)
+    first_row = leaves.source * (indices.shape[2] // size)  # row of a source's first hypothesis
     tokens = np.full((count, steps), PAD)
     log_probabilities = np.zeros((count, steps))
     row = leaves.row.copy()
@@ -429,8 +515,8 @@ def trace_back(
         log_probabilities[ending, step] = values[step, END_LOG_PROBABILITY, leaves.row[ending]]
         tokens[going, step] = indices[step, TOKEN, row[going]]
         log_probabilities[going, step] = values[step, LOG_PROBABILITY, row[going]]
-        row[ending] = indices[step, END_PARENT, leaves.row[ending]]
-        row[going] = indices[step, PARENT, row[going]]
+        row[ending] = first_row[ending] + indices[step, END_PARENT, leaves.row[ending]]
+        row[going] = first_row[going] + indices[step, PARENT, row[going]]
     hypotheses = make_hypotheses(
         tokens, log_probabilities, leaves.step + 1, leaves.ended, normalisation
     )

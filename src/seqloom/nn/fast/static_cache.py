@@ -113,6 +113,19 @@ class StaticCache:
             gathered.append(store[self.table.slots].transpose(1, 2))
         return KeysValues(*gathered)
 
+    def load(self, other: "StaticCache", rows: Tensor) -> None:
+        """Copy rows of another cache, which has at most as many positions, to this empty cache.
+
+        Call this method before the first step after `SlotTable.select`: then each row of this cache
+        has its own slots.
+
+        rows: (R,) indices of rows of the other cache
+        """
+        theirs = other.table.slots.index_select(0, rows)  # (R, capacity of the other cache)
+        mine = self.table.slots[:, : theirs.shape[1]]
+        for store, other_store in zip(self.store, other.store, strict=True):
+            store[mine] = other_store[theirs]
+
     def select(self, rows: Tensor) -> "StaticCache":
         """Adapt the cache to the rows that beam search has selected. Return self.
 
