@@ -48,6 +48,7 @@ def translate(run: Path, files: list[str], workers: int, ray: bool) -> tuple[dic
     from seqloom.runs.batch_translation.worker_processes import translate_with_processes
     from seqloom.runs.folder.integrity import CONFIG
     from seqloom.runs.options import TEXT_ONLY
+    from seqloom.runs.portions import CPU_PORTION
 
     config = load_run_recipe(run / CONFIG).config
     with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +61,7 @@ def translate(run: Path, files: list[str], workers: int, ray: bool) -> tuple[dic
             TranslationFormatter(1, scores=False, alignments=False, json=False),
             find_input_files(files, None, "translation"),
             OutputFolder(Path(folder)),
+            CPU_PORTION,
         )
         indices = list(range(len(job.files)))
         if ray:

@@ -51,6 +51,7 @@ SECTIONS = (
     Section("training-gpu", "Training on a GPU", "bench.train_gpu:table"),
     Section("loss-curves", "Loss curves of fused layers on a GPU", "bench.loss_curves:table"),
     Section("decoding-gpu", "Decoding on a GPU", "bench.decode_gpu:table"),
+    Section("file-gpu", "Translating a file on a GPU", "bench.file_gpu:table"),
     Section("growth", "Cost as the work grows", "bench.scaling.table:table"),
 )
 

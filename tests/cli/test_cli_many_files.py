@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli_runner import CliResult, run_cli
-from seqloom.cli.inputs import PORTION
+from seqloom.cli.inputs import read_portions
 from seqloom.core.errors import SeqloomError
 from seqloom.runs.batch_translation import input_files, output_folder, worker_processes
 from seqloom.runs.batch_translation.block_translator import BlockTranslator, Shard
+from seqloom.runs.portions import portion_lines
 
 LINES = ["ab", "", "cd", "abcd", "c", "ba", "dd"]
 BLOCK = 3
@@ -26,8 +27,7 @@ BLOCK = 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqloom.runs.batch_translation.input_files.BLOCK_LINES", BLOCK)
-    monkeypatch.setattr("seqloom.cli.inputs.PORTION", BLOCK)
+    monkeypatch.setattr("seqloom.runs.portions.CPU_PORTION", BLOCK)
 
 
 @pytest.fixture
@@ -73,11 +73,21 @@ def assert_complete(run: Path, inputs: Path, output: Path) -> None:
     assert names == {"translation.json", "a.txt", "b.txt.gz", "c.txt.zst"}
 
 
-def test_block_equals_the_portion_of_translate() -> None:
+@pytest.mark.parametrize("device_type", ["cpu", "cuda"])
+def test_blocks_equal_the_portions_of_translate(
+    device_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Otherwise lines would be decoded in other batches, and outputs could differ."""
-    assert PORTION == 1_000
-    source = Path(input_files.__file__).read_text(encoding="utf-8")
-    assert "BLOCK_LINES = 1_000\n" in source
+    monkeypatch.setattr("seqloom.runs.portions.GPU_PORTION", 5)
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"{number}\n" for number in range(12)), encoding="utf-8")
+    lines = portion_lines(device_type)
+    assert lines == {"cpu": BLOCK, "cuda": 5}[device_type]
+    [file] = input_files.find_input_files([str(path)], None, "translation")
+    blocks = [block.texts for block in input_files.read_blocks(file, 0, lines)]
+    assert blocks == list(read_portions([path], device_type))
+    assert [len(texts) for texts in blocks] == input_files.block_sizes(file, lines)
+    assert {len(texts) for texts in blocks[:-1]} == {lines}
 
 
 @pytest.mark.slow
@@ -243,7 +253,7 @@ def test_invalid_records_of_a_block_are_listed_together(reverse: Path, tmp_path:
     lines[0] = '{"text": "ab", "translation": 1}'
     (folder / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.runs.batch_translation.input_files.BLOCK_LINES", 10)
+        patch.setattr("seqloom.runs.portions.CPU_PORTION", 10)
         result = translate(reverse, folder, tmp_path / "out", "--field", "text")
     assert result.exit_code == 65
     for message in (

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
 import torch
@@ -191,6 +192,24 @@ def test_the_smallest_batch_that_has_room_is_chosen(
             assert smaller.shape.sources == expected // width
             # The same one for sources and outputs of other lengths.
             assert (smaller.shape.source_length, smaller.shape.max_steps) == (32, 64)
+
+
+@pytest.mark.parametrize(
+    ("limit", "bytes_each", "kept"), [(3, 0, [2, 3, 4]), (9, 30, [3, 4]), (9, 200, [4])]
+)
+def test_programs_are_dropped_if_there_are_many_or_they_need_much_memory(
+    monkeypatch: pytest.MonkeyPatch, limit: int, bytes_each: int, kept: list[int]
+) -> None:
+    """The least recently used ones first. The newest one is kept in any case."""
+    monkeypatch.setattr(captured, "MAX_PROGRAMS", limit)
+    monkeypatch.setattr(captured, "total_bytes", lambda device: 170)  # 40 % are 68
+    allocated = count(step=bytes_each)
+    monkeypatch.setattr(captured, "allocated_bytes", lambda device: next(allocated))
+    decoder = EchoDecoder(3, 5)
+    for size in (1, 2, 3, 4):
+        CapturedSearch(Greedy())(decoder, random_memory(3, [2] * size), SearchRequest([2] * size))
+    programs = captured._PROGRAMS[decoder]
+    assert [shape.sources for shape in programs] == kept
 
 
 def test_captured_search_falls_back_to_the_plain_search_to_return_attention() -> None:

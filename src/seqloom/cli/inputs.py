@@ -9,33 +9,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
+from seqloom.runs import portions
 
 if TYPE_CHECKING:
     from seqloom.config.schema.data import DataConfig
     from seqloom.data.example import Example, Split
 
-PORTION = 1_000
-"""Number of lines that are read, sorted by length and decoded together. Limits the memory use."""
 STDIN = Path("-")
 
 
-def read_portions(files: Sequence[Path] | None) -> Iterator[list[str]]:
-    """Return an iterator over lists of lines. Each list has up to PORTION lines of the files.
-
-    The path "-" stands for stdin. If there are no files, reads stdin. If stdin is read and is a
-    terminal, each list has one line, so that every line is processed as soon as it is entered.
-    Raises NotFoundError if a file is missing, before anything is read.
-    """
-    paths = files or [STDIN]
-    missing = [path for path in paths if path != STDIN and not path.is_file()]
+def check_text_files(files: Sequence[Path] | None) -> None:
+    """Raise a NotFoundError that lists every path that is neither a file nor "-", for stdin."""
+    missing = [path for path in files or () if path != STDIN and not path.is_file()]
     if any(" " in str(path) for path in missing):
         raise NotFoundError(
             f"{_describe_missing(missing)}\n"
             "To pass text, write it to standard input: echo '…' | seqloom …"
         )
     check_files(missing)
+
+
+def read_portions(files: Sequence[Path] | None, device_type: str = "cpu") -> Iterator[list[str]]:
+    """Return an iterator over portions of the lines of the files: lists of lines.
+
+    The path "-" stands for stdin. If there are no files, reads stdin. If stdin is read and is a
+    terminal, each list has one line, so that every line is processed as soon as it is entered.
+    Raises NotFoundError if a file is missing, before anything is read.
+
+    device_type: type of the device that decodes a portion. A GPU gets larger portions
+    """
+    check_text_files(files)
+    paths = files or [STDIN]
     lines = (line for path in paths for line in _read_lines(path))
-    size = 1 if STDIN in paths and sys.stdin.isatty() else PORTION
+    is_terminal = STDIN in paths and sys.stdin.isatty()
+    size = 1 if is_terminal else portions.portion_lines(device_type)
     return iter(lambda: list(islice(lines, size)), [])
 
 
@@ -82,7 +89,7 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
 
 
 def read_aligned_lines(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]:
-    """Read several files at once. Yield lists of up to PORTION tuples.
+    """Read several files at once. Yield lists of up to CPU_PORTION tuples.
 
     Each tuple contains the lines with the same line number, one from every file.
     Raises DataError if the files do not have the same number of lines.
@@ -91,7 +98,7 @@ def read_aligned_lines(files: Sequence[Path]) -> Iterator[list[tuple[str, ...]]]
 
     rows = zip_longest(*(read_lines(file) for file in files))
     line_number = 0
-    while portion := list(islice(rows, PORTION)):
+    while portion := list(islice(rows, portions.CPU_PORTION)):
         for row in portion:
             line_number += 1
             if None in row:

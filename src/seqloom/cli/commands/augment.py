@@ -113,7 +113,6 @@ def augment(
     if STDIN in files:
         raise ConfigError("augment reads files, not standard input. Write the text to a file.")
     check_files(files)
-    portions = read_portions(files)
     output_file = OutputFile(output)
     output_file.check(files, overwrite)
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
@@ -137,6 +136,7 @@ def augment(
         first_line = line_number = lines.finished
         if first_line:
             print_message(f"{output}: continues after line {first_line:,} of the input.")
+        portions = read_portions(files, run.predictor.device.type)
         for texts in skip_lines(portions, first_line):
             outputs = run.predict(
                 texts,

@@ -188,7 +188,7 @@ def translate(
     )
 
     from seqloom.cli.engine import prepare_engine
-    from seqloom.cli.inputs import read_portions, skip_lines
+    from seqloom.cli.inputs import check_text_files, read_portions, skip_lines
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
@@ -206,7 +206,7 @@ def translate(
         many = ManyFiles(inputs, output, overwrite, field, output_field, workers, shard, ray)
         input_files, job_share = many.check(formatter)
     else:
-        portions = read_portions(files)
+        check_text_files(files)
         output_file = None if output is None else OutputFile(output)
     if output_file is not None:
         output_file.check(files or (), overwrite)
@@ -269,6 +269,7 @@ def translate(
         truncated: list[int] = []
         missing_tags = MissingTags(run, total=first_line)
         source_warnings = SourceWarnings(run, first_line)
+        portions = read_portions(files, run.predictor.device.type)
         for texts in skip_lines(portions, first_line):
             missing_tags.add(texts)
             options = replace(options, first=line_number)

@@ -153,13 +153,22 @@ def translate_many_files(
     from seqloom.runs.batch_translation.block_translator import BlockTranslator, TranslationJob
     from seqloom.runs.batch_translation.job_progress import JobProgress
     from seqloom.runs.batch_translation.output_folder import OutputFolder
+    from seqloom.runs.portions import portion_lines
 
     output = OutputFolder(many.output)
     request = _request(context, run, files, engine)
     output.prepare(files, request, overwrite=many.overwrite)
     folders = (run.folder, *run.partners)
     job = TranslationJob(
-        folders, run.settings, run.engine, decoding, options, formatter, files, output
+        folders,
+        run.settings,
+        run.engine,
+        decoding,
+        options,
+        formatter,
+        files,
+        output,
+        portion_lines(run.predictor.device.type),
     )
     translator = BlockTranslator(job, run)
     incomplete: list[str] = []
@@ -222,14 +231,15 @@ def _request(
     unfinished output of an earlier command only if this dictionary is the same for both.
     """
     from seqloom import __version__
-    from seqloom.runs.batch_translation.input_files import BLOCK_LINES
     from seqloom.runs.folder.bundle import run_digest
+    from seqloom.runs.portions import portion_lines
 
+    block = portion_lines(run.predictor.device.type)
     return {
         "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
         "input files": {file.name: [file.size, file.time] for file in files},
         "options": named_options(context),
         **glossary_digest(context),
         "engine": engine,
-        "seqloom version": f"{__version__}, {BLOCK_LINES} lines per block",
+        "seqloom version": f"{__version__}, {block} lines per block",
     }

@@ -296,19 +296,21 @@ def output_request(
     the input includes standard input, which cannot be read again.
     """
     from seqloom import __version__
-    from seqloom.cli.inputs import PORTION, STDIN
+    from seqloom.cli.inputs import STDIN
     from seqloom.data.corpus.fingerprint import file_digest
     from seqloom.runs.folder.bundle import run_digest
+    from seqloom.runs.portions import portion_lines
 
     if not files or STDIN in files:
         return None
+    portion = portion_lines(run.predictor.device.type)
     return {
         "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
         "input files": [file_digest(path) for path in files],
         "options": named_options(context),
         **glossary_digest(context),
         "engine": engine,
-        "seqloom version": f"{__version__}, {PORTION} lines per portion",
+        "seqloom version": f"{__version__}, {portion} lines per portion",
     }
 
 

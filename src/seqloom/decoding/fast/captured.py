@@ -41,9 +41,12 @@ SMALLER_BATCHES = (256, 1024)
 are few of them, because each one is captured as a graph of its own."""
 SMALLER_SHARE = 0.25
 """Maximum number of rows of the smaller batch, as a share of the rows of the batch."""
-MAX_PROGRAMS = 12
+MAX_PROGRAMS = 32
 """Maximum number of cached programs per decoder. If there are more, the program that was not used
 for the longest time is dropped."""
+PROGRAM_MEMORY = 0.4
+"""Maximum memory of the cached programs of a decoder, as a share of the memory of the GPU. Dropped
+as above."""
 
 
 def next_power(size: int) -> int:
@@ -101,6 +104,8 @@ class SearchProgram:
 
     @torch.inference_mode()
     def __init__(self, decoder: StepDecoder, shape: ProgramShape, memory: Memory) -> None:
+        device = memory.mask.device
+        bytes_before = allocated_bytes(device)
         self.shape = shape
         # The cache drops programs when their decoder is deleted. A program therefore holds only a
         # weak reference to the decoder.
@@ -108,15 +113,16 @@ class SearchProgram:
         self.memory = allocate_memory(memory, shape)
         dtype = torch.float64 if shape.precision == torch.float64 else torch.float32
         self.search = build_static_search(
-            shape.search, shape.sources, shape.max_steps, dtype, self.memory.mask.device
+            shape.search, shape.sources, shape.max_steps, dtype, device
         )
         self.has_prefixes = shape.has_prefixes
         self.check_interval = CHECK_INTERVAL if memory.mask.is_cuda else 1
         if memory.mask.is_cuda:
-            device = self.memory.mask.device
             self.begin, self.advance = capture_graphs(self._begin, self._advance, device)
         else:
             self.begin, self.advance = self._begin, self._advance
+        self.bytes = allocated_bytes(device) - bytes_before
+        """Memory of the program's tensors on a GPU."""
 
     @property
     def _decoder(self) -> StaticDecoder:
@@ -384,11 +390,26 @@ def cached_program(decoder: StepDecoder, shape: ProgramShape, memory: Memory) ->
     """
     programs = _PROGRAMS.setdefault(decoder, OrderedDict())
     if shape not in programs:
-        while len(programs) >= MAX_PROGRAMS:
-            programs.popitem(last=False)
         programs[shape] = SearchProgram(decoder, shape, memory)
+        limit = PROGRAM_MEMORY * total_bytes(memory.mask.device)
+        while len(programs) > 1 and (
+            len(programs) > MAX_PROGRAMS or sum(one.bytes for one in programs.values()) > limit
+        ):
+            programs.popitem(last=False)
     programs.move_to_end(shape)
     return programs[shape]
+
+
+def allocated_bytes(device: torch.device) -> int:
+    """Return the memory of all tensors on a GPU; 0 for a CPU."""
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+
+
+def total_bytes(device: torch.device) -> int:
+    """Return the memory of a GPU; 0 for a CPU."""
+    if device.type != "cuda":
+        return 0
+    return torch.cuda.get_device_properties(device).total_memory
 
 
 @dataclass(frozen=True)

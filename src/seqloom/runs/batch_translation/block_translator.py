@@ -58,8 +58,11 @@ class TranslationJob:
 
     A job can be sent to other processes.
 
-    folders:  the run folder, or the run folders of an ensemble
-    settings: changes to the recipe, such as "model.decoder.attention.selection=argmax"
+    folders:     the run folder, or the run folders of an ensemble
+    settings:    changes to the recipe, such as "model.decoder.attention.selection=argmax"
+    block_lines: number of lines in a block, which are sorted by length and decoded together.
+                 Without --input, `seqloom translate` also decodes this number of lines together, so
+                 the outputs are equal
     """
 
     folders: Sequence[Path]
@@ -70,6 +73,7 @@ class TranslationJob:
     formatter: TranslationFormatter
     files: Sequence[InputFile]
     output: OutputFolder
+    block_lines: int
 
     def with_absolute_paths(self) -> "TranslationJob":
         """Return a copy with absolute paths, for processes with another working directory."""
@@ -89,7 +93,7 @@ class TranslationJob:
         """
         finished = self.output.finished_blocks(self.files[file])
         blocks = unfinished = 0
-        for block in read_blocks(self.files[file], file):
+        for block in read_blocks(self.files[file], file, self.block_lines):
             blocks += 1
             if block.index not in finished and shard.has(file, block.index):
                 unfinished += 1

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 FileKind = Literal["text", "jsonl", "parquet"]
 
-BLOCK_LINES = 1_000
-"""Number of lines in a block. The lines of a block are sorted by length and decoded together.
-Without --input, `seqloom translate` also decodes this number of lines together, so the outputs are
-equal."""
+ROWS = 1_000
+"""Maximum number of rows of a Parquet file that are read at once."""
 COMPRESSION_SUFFIXES = (".gz", ".zst")
 MAX_LISTED = 10
 """Maximum number of invalid lines in one error message."""
@@ -158,26 +156,30 @@ def file_kind(path: Path) -> FileKind:
     return "parquet" if suffix == ".parquet" else "text"
 
 
-def block_sizes(file: InputFile) -> list[int]:
-    """Return the number of lines in each block of a file. Counts the lines without parsing them."""
+def block_sizes(file: InputFile, block_lines: int) -> list[int]:
+    """Return the number of lines in each block of a file. Counts the lines without parsing them.
+
+    block_lines: number of lines in a block; only the last one can be shorter
+    """
     if file.kind == "parquet":
         parquet = import_optional("pyarrow.parquet", "parquet", str(file.path))
         lines = int(parquet.read_metadata(file.path).num_rows)
     else:
         lines = count_file_lines(file.path)
-    return [min(BLOCK_LINES, lines - first) for first in range(0, lines, BLOCK_LINES)]
+    return [min(block_lines, lines - first) for first in range(0, lines, block_lines)]
 
 
-def read_blocks(file: InputFile, number: int) -> Iterator[Block]:
-    """Yield the blocks of a file. They have BLOCK_LINES lines; only the last one can be shorter.
+def read_blocks(file: InputFile, number: int, block_lines: int) -> Iterator[Block]:
+    """Yield the blocks of a file.
 
-    number: the index of the file among the input files
+    number:      the index of the file among the input files
+    block_lines: number of lines in a block; only the last one can be shorter
 
     Raises a DataError that lists the invalid lines of a block.
     """
     items = _read_texts(file)
     index = first = 0
-    while block := list(islice(items, BLOCK_LINES)):
+    while block := list(islice(items, block_lines)):
         problems = [str(text) for text in block if isinstance(text, InvalidLine)]
         if problems:
             more = len(problems) - MAX_LISTED
@@ -258,7 +260,7 @@ def _parquet_texts(file: InputFile) -> Iterator[str | InvalidLine]:
 
 
 def read_record_batches(file: InputFile) -> "Iterator[RecordBatch]":
-    """Yield the rows of a Parquet file in batches of at most BLOCK_LINES rows."""
+    """Yield the rows of a Parquet file in batches of at most ROWS rows."""
     parquet = import_optional("pyarrow.parquet", "parquet", str(file.path))
     try:
         with parquet.ParquetFile(file.path) as table:
@@ -273,7 +275,7 @@ def read_record_batches(file: InputFile) -> "Iterator[RecordBatch]":
                     f"{file.path}: has a column '{file.output_field}' already; choose another name "
                     "for the translations with --output-field"
                 )
-            yield from table.iter_batches(BLOCK_LINES)
+            yield from table.iter_batches(ROWS)
     except (ValueError, OSError) as error:  # pyarrow raises subclasses of both for damaged files
         raise DataError(
             f"{file.path}: is damaged or not a Parquet file ({error}); copy or download the file again"

@@ -84,7 +84,7 @@ class JobProgress:
         unfinished_files = {*self.unfinished_files}
         for index, file in enumerate(self._job.files):
             done = self._job.output.finished_blocks(file)
-            for block, size in enumerate(block_sizes(file)):
+            for block, size in enumerate(block_sizes(file, self._job.block_lines)):
                 if self._shard.has(index, block):
                     total += size
                     finished += size if block in done or index not in unfinished_files else 0
