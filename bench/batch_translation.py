@@ -44,11 +44,11 @@ def translate(run: Path, files: list[str], workers: int, ray: bool) -> tuple[dic
     from seqloom.runs.batch_translation.input_files import Block, find_input_files
     from seqloom.runs.batch_translation.output_folder import OutputFolder
     from seqloom.runs.batch_translation.output_lines import TranslationFormatter
+    from seqloom.runs.batch_translation.portions import CPU_PORTION
     from seqloom.runs.batch_translation.ray_cluster import translate_with_ray
     from seqloom.runs.batch_translation.worker_processes import translate_with_processes
     from seqloom.runs.folder.integrity import CONFIG
     from seqloom.runs.options import TEXT_ONLY
-    from seqloom.runs.portions import CPU_PORTION
 
     config = load_run_recipe(run / CONFIG).config
     with tempfile.TemporaryDirectory() as folder:

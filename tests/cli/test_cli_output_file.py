@@ -199,7 +199,7 @@ def test_overwrite_requires_output(reverse: Path) -> None:
 def test_error_in_the_input_keeps_the_finished_portions(
     reverse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seqloom.runs.portions.CPU_PORTION", 2)
+    monkeypatch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 2)
     (tmp_path / "input").write_bytes(b"ab\ncd\nab\n\xff\n")
     result = run_cli("translate", reverse, tmp_path / "input", "--output", tmp_path / "out")
     assert result.exit_code == 65

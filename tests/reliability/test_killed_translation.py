@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def translate(folder: Path, output: Path, *options: str) -> int:
     """Run `seqloom translate` with portions of three lines. Returns the exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.runs.portions.CPU_PORTION", 3)
+        patch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 3)
         arguments = [str(folder / "run"), str(folder / "input"), "--output", str(output), *options]
         patch.setattr(sys, "argv", ["seqloom", "translate", *arguments])
         try:

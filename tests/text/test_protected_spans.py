@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.config.schema.text import CharactersConfig, SubwordsConfig, WordsConfig
+from seqloom.text import protected_spans
 from seqloom.text.build import train_tokenizer
 from seqloom.text.protected_spans import (
     Insertion,
@@ -73,6 +74,12 @@ def test_unknown_characters_are_protected_and_letters_protect_their_word(
     assert [text[start:end] for start, end in find_spans(text, tokenizer)] == ["Žižek", "☭"]
     assert find_spans("Der Hund sieht uns an.", tokenizer) == []
     assert find_spans("uns Ž😀 an", tokenizer) == [(4, 6)]  # spans that touch are one span
+
+
+@given(st.text(alphabet="wtph:/.@a%s<>{}1#*\ufe0f\u20e3\u231a\u2b50\U0001f1e9é ", max_size=40))
+def test_the_fast_search_for_spans_misses_none(text: str) -> None:
+    found = [match.span() for match in protected_spans._SPANS.finditer(text)]
+    assert find_spans(text) == protected_spans._merge(found)
 
 
 def test_unknown_words_of_a_word_vocabulary_are_not_protected() -> None:

@@ -56,6 +56,16 @@ def test_a_list_is_encoded_like_each_of_its_texts(
     texts: list[str], tokenizer: SubwordTokenizer
 ) -> None:
     assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
+    assert [tokenizer.encode(text) for text in texts for _ in range(2)] == [
+        ids for ids in tokenizer.encode_all(texts) for _ in range(2)
+    ]
+
+
+def test_changing_the_tokens_of_a_text_does_not_change_those_of_the_next_call() -> None:
+    first = SUBWORDS.encode("the cat")
+    expected = list(first)
+    first.append(7)
+    assert SUBWORDS.encode("the cat") == expected
 
 
 def test_a_decoded_text_has_no_space_at_its_ends() -> None:

@@ -15,6 +15,7 @@ from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import LabelsConfig, TranslationConfig
 from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.garbage_collection import without_garbage_collection
 from seqloom.core.signature import NoSource, Pixels
 from seqloom.data.corpus.long_text import window_shape
 from seqloom.data.example import Split
@@ -252,11 +253,14 @@ class Run:
             # The segments are joined at the end. Lower-case outputs could not be split again.
             sources = prepared.best_outputs(outputs)
         prepared = self.prepare_texts(sources, options, decoding, last)
-        predictions = prepared.join(self._search(prepared, options, decoding, progress))
-        return [
-            [add_pivot_reports(output, pivot_outputs) for output in outputs]
-            for outputs, pivot_outputs in zip(predictions, by_pivots, strict=True)
-        ]
+        outputs = self._search(prepared, options, decoding, progress)
+        with without_garbage_collection():
+            return [
+                [add_pivot_reports(prediction, pivot_outputs) for prediction in predictions]
+                for predictions, pivot_outputs in zip(
+                    prepared.join(outputs), by_pivots, strict=True
+                )
+            ]
 
     def prepare_texts(
         self,
@@ -320,7 +324,8 @@ class Run:
         repeated = self.predictor.predict_inputs(
             second.inputs, decoding, repeat_options(options), second.sample_indices
         )
-        return prepared.segment_outputs(outputs, repeated)
+        with without_garbage_collection():
+            return prepared.segment_outputs(outputs, repeated)
 
     def choose_engine(
         self,

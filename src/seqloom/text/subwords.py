@@ -64,6 +64,7 @@ class SubwordTokenizer:
         self.model = model
         self.preprocessing = preprocessing
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._last_encoded: tuple[str, list[int]] = ("", [])
         self._names = [self._processor.id_to_piece(id_) for id_ in range(self.size)]
         self._surface_of = [
             "" if id_ < UNKNOWN else name.replace(SPACE, " ")
@@ -168,7 +169,12 @@ class SubwordTokenizer:
         return self._processor.piece_to_id(piece)
 
     def encode(self, text: str) -> list[int]:
-        return self._processor.encode(self._utf8(text))
+        # A text is often encoded twice in succession, first to look for unknown characters.
+        last_text, ids = self._last_encoded
+        if text != last_text:
+            ids = self._processor.encode(self._utf8(text))
+            self._last_encoded = (text, ids)
+        return list(ids)
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text. Faster than calling `encode` for each text."""

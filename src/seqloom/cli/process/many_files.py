@@ -153,7 +153,7 @@ def translate_many_files(
     from seqloom.runs.batch_translation.block_translator import BlockTranslator, TranslationJob
     from seqloom.runs.batch_translation.job_progress import JobProgress
     from seqloom.runs.batch_translation.output_folder import OutputFolder
-    from seqloom.runs.portions import portion_lines
+    from seqloom.runs.batch_translation.portions import portion_lines
 
     output = OutputFolder(many.output)
     request = _request(context, run, files, engine)
@@ -231,8 +231,8 @@ def _request(
     unfinished output of an earlier command only if this dictionary is the same for both.
     """
     from seqloom import __version__
+    from seqloom.runs.batch_translation.portions import portion_lines
     from seqloom.runs.folder.bundle import run_digest
-    from seqloom.runs.portions import portion_lines
 
     block = portion_lines(run.predictor.device.type)
     return {

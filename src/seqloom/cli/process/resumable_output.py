@@ -298,8 +298,8 @@ def output_request(
     from seqloom import __version__
     from seqloom.cli.inputs import STDIN
     from seqloom.data.corpus.fingerprint import file_digest
+    from seqloom.runs.batch_translation.portions import portion_lines
     from seqloom.runs.folder.bundle import run_digest
-    from seqloom.runs.portions import portion_lines
 
     if not files or STDIN in files:
         return None

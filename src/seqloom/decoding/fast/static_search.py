@@ -8,9 +8,7 @@ A search can continue in another, smaller one that keeps only the sources which 
 the two has the tables of its own steps, and `join_parts` joins them.
 """
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqloom.core.garbage_collection import without_garbage_collection
 from seqloom.decoding.beam import Beam, Candidates, select_candidates
 from seqloom.decoding.fast.kernels import can_use_kernels, log_sum_exp, top_k_of_rows
 from seqloom.decoding.fast.top_k import top_k
@@ -554,21 +553,6 @@ def make_hypotheses(
             Hypothesis(line_tokens[: length - ended], ended, line_values[:length], score, None)
             for line_tokens, line_values, length, ended, score in lines
         ]
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Pause the search for reference cycles, which is slow if many new objects exist.
-
-    Hypotheses have no reference cycles.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def build_static_search(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import DataError
+from seqloom.core.garbage_collection import without_garbage_collection
 from seqloom.decoding.rules import MAX_DEFAULT_LENGTH
 from seqloom.models.seq2seq import Model
 from seqloom.runs.batching import input_tokens
@@ -132,7 +133,8 @@ class Preparation:
                 f"got {len(texts):,} texts and {len(self.prefixes):,} prefixes. Give one prefix per "
                 "text, empty where the output is not constrained"
             )
-        return tuple(self._prepare_text(index, text) for index, text in enumerate(texts))
+        with without_garbage_collection():
+            return tuple(self._prepare_text(index, text) for index, text in enumerate(texts))
 
     def _prepare_text(self, index: int, source: str | SegmentedText) -> PreparedText:
         prefix = self.prefixes[index].strip() if self.prefixes else ""
@@ -143,12 +145,25 @@ class Preparation:
         def spans(part: str) -> Sequence[Span]:
             return find_spans(part, self.task.source_tokenizer) if pass_through else ()
 
+        # Nearly every text has a single segment, which needs the results of `fits` again.
+        protected_parts: dict[str, ProtectedText] = {}
+        prepared_cores: dict[str, ModelInput] = {}
+
         def protect_part(part: str) -> ProtectedText:
-            return protect(part, spans(part)) if pass_through else unprotected(part)
+            if part not in protected_parts:
+                protected_parts[part] = (
+                    protect(part, spans(part)) if pass_through else unprotected(part)
+                )
+            return protected_parts[part]
+
+        def prepare_core(core: str) -> ModelInput:
+            if core not in prepared_cores:
+                prepared_cores[core] = self.task.prepare(tag + core)
+            return prepared_cores[core]
 
         def fits(part: str) -> bool:
             core = protect_part(part).core
-            return not core or input_tokens(self.task.prepare(tag + core)) <= self.max_tokens
+            return not core or input_tokens(prepare_core(core)) <= self.max_tokens
 
         if isinstance(source, SegmentedText):
             segmented = split_segments(source, fits, spans) if split else source
@@ -168,15 +183,13 @@ class Preparation:
             model_input = None
             # A tag without a text is an input, unless it would be copied.
             if protected.core or (shown_tag and not pass_through):
-                model_input = self.task.prepare(tag + protected.core)
-                tokens = self._encode_prefix(prefix) if self.use_prefix else []
-                model_input = replace(
-                    model_input,
-                    prefix=(*model_input.prefix, *tokens),
-                    required_phrases=required_phrases(
-                        self.task, self.glossary, protected.masked_core, tag
-                    ),
-                )
+                model_input = prepare_core(protected.core)
+                if prefix and self.use_prefix:
+                    tokens = self._encode_prefix(prefix)
+                    model_input = replace(model_input, prefix=(*model_input.prefix, *tokens))
+                if self.glossary is not None:
+                    phrases = required_phrases(self.task, self.glossary, protected.masked_core, tag)
+                    model_input = replace(model_input, required_phrases=phrases)
             segments.append(
                 PreparedSegment(
                     before=space + segment.before if number == 0 else segment.before,
@@ -244,6 +257,8 @@ def divide_at_tags(task: TokenTask, text: str) -> tuple[str, str, str]:
     names = list(task.target_tokenizer.preprocessing.tags.names)
     if task.source_tokenizer is not None:
         names += task.source_tokenizer.preprocessing.tags.names
+    if not names:
+        return space, "", rest
     tags = Tags(names, task.target_tokenizer.preprocessing.normalization)
     after = rest
     while name := tags.first(after)[0]:

@@ -229,7 +229,8 @@ def _complete(
     """
     protected = segment.protected
     warnings = list(output.warnings)
-    body, targets = output.text, word_starts(output.text)
+    body = output.text
+    targets: Sequence[int] | None = None
     read = protected.core
     core = range(len(read))
     positions: Sequence[int] = core  # of each character that the model has read, in the core
@@ -249,16 +250,20 @@ def _complete(
         warnings += [] if body.strip() else [empty_warning(protected.core)]
     warnings += phrase_warnings(task, segment, text)
     if protected.leading or protected.trailing or positions is not core:
-        output = _map_to_segment(segment, output, text, read, positions, targets)
+        starts = word_starts(body) if targets is None else targets
+        output = _map_to_segment(segment, output, text, read, positions, starts)
     elif segment.hidden_words:
         output = _without_hidden_words(segment, output)
     parts = [protected.leading.strip(), *inserted, protected.trailing.strip()]
+    copied = tuple(part for part in parts if part)
+    if text == output.text and not (warnings or segment.unknown or copied):
+        return output  # `replace` is slow, and most outputs are complete
     return replace(
         output,
         text=text,
         warnings=tuple(warnings),
         unknown=segment.unknown,
-        copied_parts=tuple(part for part in parts if part),
+        copied_parts=copied,
     )
 
 
@@ -371,7 +376,7 @@ def _join_rank(text: PreparedText, outputs: Sequence[Prediction], attention: boo
         return outputs[0]
     joined, starts = text.segmented.join_with_starts([output.text for output in outputs])
     if len(outputs) == 1:
-        return replace(outputs[0], text=joined)
+        return outputs[0] if joined == outputs[0].text else replace(outputs[0], text=joined)
     segments = []
     # A tag that is repeated in front of every segment is the first word of the source text.
     tag_at = 0 if text.added_tag else len(text.text) - len(text.text.lstrip())
