@@ -76,8 +76,16 @@ def test_unknown_characters_are_protected_and_letters_protect_their_word(
     assert find_spans("uns Ž😀 an", tokenizer) == [(4, 6)]  # spans that touch are one span
 
 
-@given(st.text(alphabet="wtph:/.@a%s<>{}1#*\ufe0f\u20e3\u231a\u2b50\U0001f1e9é ", max_size=40))
-def test_the_fast_search_for_spans_misses_none(text: str) -> None:
+@pytest.mark.parametrize(
+    "part", [*PARTS, "www.x.org", "ftp://x.org", "1\ufe0f\u20e3", "⌚", "</b>"]
+)
+@given(st.text(alphabet="wtph:/.@a%s<>{}1#*\ufe0f\u20e3\u231a\u2b50\U0001f1e9é ", max_size=20))
+def test_the_fast_search_for_spans_misses_none(part: str, rest: str) -> None:
+    for text in (part, f"{part} {rest}"):
+        assert_all_spans_are_found(text)
+
+
+def assert_all_spans_are_found(text: str) -> None:
     found = [match.span() for match in protected_spans._SPANS.finditer(text)]
     assert find_spans(text) == protected_spans._merge(found)
 
