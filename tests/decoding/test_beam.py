@@ -11,8 +11,8 @@ from seqloom.decoding.beam import Beam, Candidates, select_candidates
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
-from seqloom.decoding.rules import FORBIDDEN
-from seqloom.decoding.search import SearchRequest, log_softmax
+from seqloom.decoding.rules import FORBIDDEN, Rules
+from seqloom.decoding.search import Search, SearchRequest, log_softmax
 from seqloom.text.vocabulary import END, START
 from toy_decoders import EchoDecoder, TableDecoder, random_memory, select_sources
 
@@ -85,14 +85,15 @@ def test_beam_search_drops_finished_sources_from_the_batch() -> None:
     assert decoder.row_counts == [4, 3 * 3, 3 * 2]
 
 
-def test_finished_sources_are_reported_at_once() -> None:
+@pytest.mark.parametrize("search", [Beam(3, finished=99), Greedy(rules=Rules(min_length=9))])
+def test_finished_sources_are_reported_at_once(search: Search) -> None:
     decoder, memory = EchoDecoder(4, words=4), random_memory(4, [2, 3, 1, 2])
     steps: dict[int, int] = {}
 
     def on_finished(source: int, hypotheses: list[Hypothesis]) -> None:
         steps[source] = len(decoder.row_counts)
 
-    Beam(3, finished=99)(decoder, memory, SearchRequest([1, 2, 3, 3], on_finished=on_finished))
+    search(decoder, memory, SearchRequest([1, 2, 3, 3], on_finished=on_finished))
     assert steps == {0: 1, 1: 2, 2: 3, 3: 3}
 
 

@@ -1,7 +1,8 @@
 """Static and captured searches, the choice between search versions, and top-k."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -163,6 +164,29 @@ def test_finished_sources_are_not_computed_until_the_longest_output_is_complete(
     with any_smaller_batch():
         CapturedSearch(search)(decoder, memory, request)
     assert decoder.row_counts == [width * count for count in (8, 4, *[2] * 7)]
+
+
+@pytest.mark.parametrize("smaller", [False, True])
+@pytest.mark.parametrize("width", [1, 3])
+def test_finished_sources_are_reported_at_once_with_the_returned_hypotheses(
+    width: int, smaller: bool
+) -> None:
+    rules = Rules(min_length=9)  # every output is as long as its limit
+    search = Greedy(rules=rules) if width == 1 else Beam(width, rules=rules)
+    decoder, memory = EchoDecoder(3, 5), random_memory(3, [2] * 5)
+    steps: dict[int, int] = {}
+    reported: dict[int, list[Hypothesis]] = {}
+
+    def on_finished(source: int, hypotheses: list[Hypothesis]) -> None:
+        assert source not in reported
+        steps[source], reported[source] = len(decoder.row_counts), hypotheses
+
+    request = SearchRequest([3, 1, 9, 2, 3], n_best=2, on_finished=on_finished)
+    with any_smaller_batch() if smaller else nullcontext():
+        results = CapturedSearch(search)(decoder, memory, request)
+    assert steps == {0: 3, 1: 1, 2: 9, 3: 2, 4: 3}
+    assert all(results[source] is hypotheses for source, hypotheses in reported.items())
+    assert_same(results, search(decoder, memory, replace(request, on_finished=None)))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.config.schema.names import StoppingRule
 from seqloom.core.errors import DataError
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.exhaustive import Exhaustive
@@ -216,24 +215,30 @@ def test_probabilities_and_attention_equal_those_of_forced_decoding(
 @few_examples
 @given(
     seed=seeds,
-    width=st.integers(1, 4),
     n_best=st.integers(1, 3),
-    stopping=st.sampled_from(["count", "estimate", "bound"]),
+    search=st.one_of(
+        st.builds(
+            Beam,
+            st.integers(1, 4),
+            stopping=st.sampled_from(["count", "estimate", "bound"]),
+        ),
+        st.just(Greedy()),
+        st.builds(Sampling, samples=st.integers(1, 3)),
+    ),
 )
-def test_beam_search_reports_each_source_once_with_the_returned_hypotheses(
-    build_decoder: BuildDecoder, seed: int, width: int, n_best: int, stopping: StoppingRule
+def test_a_search_reports_each_source_once_with_the_returned_hypotheses(
+    build_decoder: BuildDecoder, seed: int, n_best: int, search: Search
 ) -> None:
     decoder, memory = build_decoder(seed, 4), random_memory(seed, [2, 3, 1, 4, 2])
     request = SearchRequest([1, 5, 3, 6, 2], n_best=n_best, keep_attention=keep_all)
-    beam = Beam(width, stopping=stopping)
-    expected = beam(decoder, memory, request)
+    expected = search(decoder, memory, request)
     reported: dict[int, list[Hypothesis]] = {}
 
     def on_finished(source: int, hypotheses: list[Hypothesis]) -> None:
         assert source not in reported
         reported[source] = hypotheses
 
-    results = beam(decoder, memory, replace(request, on_finished=on_finished))
+    results = search(decoder, memory, replace(request, on_finished=on_finished))
     assert all(results[source] is hypotheses for source, hypotheses in reported.items())
     assert set(reported) == set(range(5))
     assert_same(results, expected)

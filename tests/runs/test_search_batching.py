@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
+from seqloom.config.schema.decoding import (
+    BeamConfig,
+    DecodingConfig,
+    GreedyConfig,
+    SampleConfig,
+    SearchConfig,
+)
 from seqloom.core.errors import DataError
 from seqloom.decoding.fast.captured import CapturedSearch, StartedSearch
 from seqloom.models.interface import Memory, State, Step
@@ -30,6 +36,7 @@ from seqloom.runs.prediction import Prediction
 from seqloom.runs.predictor import Predictor
 from seqloom.runs.run import Run, load
 from seqloom.serving.server.batcher import FunctionCall, Job, JobStreamingCallback
+from seqloom.serving.server.jobs import SearchInput, SearchJobType
 from seqloom.tasks.task import ModelInput
 from seqloom.text.glossary import RequiredPhrase
 from seqloom.training.loop import train
@@ -170,12 +177,13 @@ def test_streaming_callback_receives_tokens_under_the_input_index(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("capacity", [2, len(TEXTS)])
+@pytest.mark.parametrize("decoding", [BeamConfig(width=3), GreedyConfig(), SampleConfig(samples=2)])
 def test_early_predictions_equal_the_returned_ones(
-    run: Run, capacity: int, monkeypatch: pytest.MonkeyPatch
+    run: Run, decoding: SearchConfig, capacity: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor = Predictor(run.model, run.task, torch.device("cpu"))
     inputs = [run.task.prepare(text) for text in TEXTS]
-    settings = (BeamConfig(width=3), replace(WITH_ATTENTION, n_best=2), range(len(TEXTS)))
+    settings = (decoding, replace(WITH_ATTENTION, n_best=2), range(len(TEXTS)))
     expected = predictor.predict_inputs(inputs, *settings)
     limit_capacity(capacity, monkeypatch)
     early: dict[int, list[Prediction]] = {}
@@ -232,6 +240,45 @@ def test_on_a_gpu_outputs_are_read_while_the_next_batch_is_searched(
     for event in reads[:-1]:
         order += ["start", event, "finish"]
     assert events == [*order, reads[-1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decoding", [BeamConfig(width=3), GreedyConfig()])
+def test_captured_searches_report_early_predictions(
+    run: Run, decoding: SearchConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        predictor_module, "select_fastest", lambda search, *_, **__: CapturedSearch(search)
+    )
+    predictor = Predictor(run.model, run.task, torch.device("cpu"))
+    inputs = [run.task.prepare(text) for text in TEXTS]
+    early: dict[int, list[Prediction]] = {}
+    predictions = predictor.predict_inputs(
+        inputs, decoding, TEXT_ONLY, range(len(TEXTS)), on_prediction=early.__setitem__
+    )
+    assert [early[index] for index in range(len(TEXTS))] == predictions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_job_gets_its_result_before_the_longest_output_of_its_batch_unless_it_is_streamed(
+    run: Run, streamed: bool
+) -> None:
+    job_type = SearchJobType(run, GreedyConfig(), TEXT_ONLY, streamed=streamed, torch_only=True)
+    on_token = (lambda token, log_probability: None) if streamed else None
+    with asyncio.Runner() as runner:
+        jobs = [
+            Job(
+                job_type,
+                1,
+                SearchInput(run.task.prepare(text)),
+                runner.get_loop().create_future(),
+                on_token,
+            )
+            for text in TEXTS
+        ]
+        results = job_type.process(jobs)
+    assert [job.early for job in jobs] == ([None] * len(TEXTS) if streamed else results)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.decoding.exclusions import Exclusions
@@ -65,6 +66,11 @@ def generate(
         assert description is not None, "forced decoding cannot be traced"
         tracer.start_search(description, request.n_best, request.all_prefixes, request.max_lengths)
 
+    def hypotheses_of(source: int) -> list[Hypothesis]:
+        rows = slice(source * outputs_per_source, (source + 1) * outputs_per_source)
+        return tree.hypotheses(tracker.leaves[rows].tolist(), source, normalisation)
+
+    results: dict[int, list[Hypothesis]] = {}
     for position in range(max(request.max_lengths)):
         step = decoder.step(rows.generated[:, -1], rows.state)
         tree.begin_step(step.attention, len(rows.indices))
@@ -84,6 +90,10 @@ def generate(
         generated = torch.cat([rows.generated, tokens.unsqueeze(1)], dim=1)
         rows = OutputRows(rows.indices, generated, all_rows + nodes.start, step.state)
         remaining = tracker.update(tokens == END, position + 1, nodes)
+        if request.on_finished is not None:
+            for source in tracker.finished_sources:
+                results[source] = hypotheses_of(source)
+                request.on_finished(source, results[source])
         if tracer is not None:
             tracer.observe_outcome(step_outcome(tokens, chosen, remaining, tracker.unfinished))
         if len(remaining) == 0:
@@ -92,10 +102,7 @@ def generate(
             rows = rows.keep(remaining.to(device), outputs_per_source)
 
     return [
-        tree.hypotheses(leaves, source, normalisation)
-        for source, leaves in enumerate(
-            tracker.leaves.reshape(sources, outputs_per_source).tolist()
-        )
+        results[source] if source in results else hypotheses_of(source) for source in range(sources)
     ]
 
 
@@ -156,8 +163,10 @@ class RowTracker:
 
     A row ends when it generates END or reaches its maximum length.
 
-    leaves: index of each row's last token in the `TokenTree`, which stores all tokens; ROOT (-1) if
-            the row has not ended. Rows that were dropped from the batch are included
+    leaves:           index of each row's last token in the `TokenTree`, which stores all tokens;
+                      ROOT (-1) if the row has not ended. Rows that were dropped from the batch are
+                      included
+    finished_sources: indices of the sources of which the last row has ended in the newest step
 
     The host waits for the device only in `update`, once per step.
     """
@@ -168,6 +177,7 @@ class RowTracker:
         self._outputs_per_source = outputs_per_source
         self._rows = np.arange(len(self._max_lengths))  # rows still in the batch
         self._unfinished = np.ones(len(self._max_lengths), dtype=bool)  # for each of `_rows`
+        self.finished_sources: list[int] = []
 
     @property
     def unfinished(self) -> list[bool]:
@@ -185,14 +195,21 @@ class RowTracker:
         nodes:  indices of the tokens of this step in the `TokenTree`, which stores all tokens
         """
         over = ended.cpu().numpy() | (self._max_lengths[self._rows] <= length)
+        was_busy = self._busy_sources()
         closing = np.flatnonzero(over & self._unfinished)
         self.leaves[self._rows[closing]] = closing + nodes.start
         self._unfinished[closing] = False
-        busy = np.logical_or.reduce(self._unfinished.reshape(-1, self._outputs_per_source), axis=1)
+        busy = self._busy_sources()
+        sources = self._rows[:: self._outputs_per_source] // self._outputs_per_source
+        self.finished_sources = sources[was_busy & ~busy].tolist()
         keep_all = np.count_nonzero(busy) > 0.75 * len(busy)
         remaining = np.flatnonzero(np.repeat(busy | keep_all, self._outputs_per_source))
         self._rows, self._unfinished = self._rows[remaining], self._unfinished[remaining]
         return torch.from_numpy(remaining)
+
+    def _busy_sources(self) -> NDArray[np.bool_]:
+        """For each source that is still in the batch: True if one of its rows has not ended."""
+        return np.logical_or.reduce(self._unfinished.reshape(-1, self._outputs_per_source), axis=1)
 
 
 def step_outcome(

@@ -54,7 +54,8 @@ class SearchRequest:
     excluded:       for each source, tokens that its outputs must not contain. Default: None, which
                     excludes nothing
     on_finished:    called with the index of a source in the batch and its hypotheses, as soon as
-                    the search for this source is finished. Only beam search calls it. Default: None
+                    the search for this source is finished. Exhaustive search does not call it.
+                    Default: None
     """
 
     max_lengths: Sequence[int]

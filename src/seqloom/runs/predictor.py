@@ -172,9 +172,9 @@ class Predictor:
         callback:       receives the tokens while torch generates them, and can cancel an input. An
                         input is identified by its index in `inputs`.
         on_prediction:  receives the outputs of an input before those of longer inputs of the same
-                        batch are finished. It is called only for inputs that the beam search of
-                        torch decodes, and not for inputs with required phrases. The outputs are
-                        also returned at the end.
+                        batch are finished. It is called only for inputs that torch decodes, and
+                        not for inputs with required phrases. The outputs are also returned at the
+                        end.
         """
         if isinstance(decoding, MinimumBayesRiskConfig):
             candidates = [

@@ -238,6 +238,8 @@ class StartedSearch:
         self._sources = np.arange(len(request.max_lengths))
         """Index in the request of each source of the program."""
         self._parts: list[SearchPart] = []
+        self._reported: dict[int, list[Hypothesis]] = {}
+        """The hypotheses that were passed to `on_finished`, by the index of the source."""
 
     def advance(self, steps: int) -> None:
         """Extend every hypothesis by so many tokens, but not beyond the maximum length."""
@@ -254,16 +256,34 @@ class StartedSearch:
                 unfinished = self._program.search.unfinished(len(self._sources))
                 if len(unfinished) == 0:
                     break
+                self._report(np.delete(self._sources, unfinished))
                 smaller = self._program.smaller(len(unfinished))
                 if smaller is not None:
                     self._continue_in(smaller, unfinished)
                 self.advance(self._program.check_interval)
+        self._report(self._sources)
         self._end_part()
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return at most n_best hypotheses of each source, best first."""
         assert self._parts, "finish the search first"
-        return self._program.search.hypotheses(self._parts, self._request)
+        hypotheses = self._program.search.hypotheses(self._parts, self._request)
+        return [self._reported.get(source, found) for source, found in enumerate(hypotheses)]
+
+    def _report(self, finished: Array) -> None:
+        """Pass the hypotheses of these sources to `on_finished`, unless they were reported before.
+
+        The host waits for the device.
+        """
+        on_finished = self._request.on_finished
+        sources = [source for source in finished.tolist() if source not in self._reported]
+        if on_finished is None or not sources:
+            return
+        parts = [*self._parts, self._newest_part()]
+        hypotheses = self._program.search.hypotheses(parts, self._request)
+        for source in sources:
+            self._reported[source] = hypotheses[source]
+            on_finished(source, hypotheses[source])
 
     def _continue_in(self, program: SearchProgram, sources: Array) -> None:
         """Compute the further steps of these sources of the current program in another program."""
@@ -272,10 +292,13 @@ class StartedSearch:
         self._program, self._sources = program, self._sources[sources]
 
     def _end_part(self) -> None:
+        self._parts.append(self._newest_part())
+
+    def _newest_part(self) -> SearchPart:
         """Start to copy the tables of the steps of the current program to the host."""
         first = self._parts[-1].steps if self._parts else 0
         tables = self._program.search.copy_tables(slice(first, self._steps), len(self._sources))
-        self._parts.append(SearchPart(self._sources, self._steps, tables))
+        return SearchPart(self._sources, self._steps, tables)
 
 
 def can_run_static(decoder: StepDecoder, request: SearchRequest) -> bool:

@@ -63,7 +63,9 @@ class SearchJobType:
         callback = JobStreamingCallback(jobs) if self.streamed or not fixed_steps else None
 
         def on_prediction(index: int, predictions: list[Prediction]) -> None:
-            jobs[index].set_result(predictions)
+            # The last token of a stream may be reported after the prediction.
+            if jobs[index].on_token is None:
+                jobs[index].set_result(predictions)
 
         return choice.apply(run.predictor).predict_inputs(
             [item.prepared for item in inputs],
@@ -71,7 +73,7 @@ class SearchJobType:
             self.options,
             [item.index for item in inputs],
             callback=callback,
-            on_prediction=None if fixed_steps else on_prediction,
+            on_prediction=on_prediction,
         )
 
     def count_output_tokens(self, results: Sequence[list[Prediction]]) -> int:
