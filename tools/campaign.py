@@ -34,7 +34,7 @@ TESTS = {
     "hostile-corpora": "hostile and damaged data files",
     "properties": "generated cases of property tests",
     "routes": "valid and invalid requests generated from the schema of the HTTP API",
-    "steady": "steady load at 70 % of the measured peak, 16 clients",
+    "steady": "steady load at 70 % of the measured peak, 16 clients; the peak is measured again every 30 seconds",
     "overload": "many more connections than the server admits",
     "slow-idle": "connections that send nothing",
     "slow-request-line": "connections that stop in the request line",
@@ -49,6 +49,7 @@ TESTS = {
 """Rows of the table. The results of a row are in NAME.json, or in one file per part: NAME.PART.json."""
 LABELS = {
     "a_second": "requests per second",
+    "p99_by_p50": "p99 / p50, median of periods of 30 seconds",
     "answered_a_second": "successful requests per second",
     "answered_a_second_before": "before the overload",
     "answered_a_second_after": "after the overload",

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from statistics import median
 
 import pytest
 from PIL import Image
@@ -62,25 +63,35 @@ def count_ok(results: list[tuple[int, float]]) -> int:
 
 
 def test_steady_load_causes_no_errors(server: ServerProcess) -> None:
-    """Requests arrive at 70 % of the peak rate, independently of earlier responses."""
-    seconds, window = count_trials(3, 300), count_trials(2, 20)
-    peak = count_ok(generate_load(server.port, REQUEST, CLIENTS, window)) / window
-    results = generate_load(server.port, REQUEST, CLIENTS, seconds, interval=1 / (0.7 * peak))
+    """Requests arrive at 70 % of the peak rate, independently of earlier responses.
+
+    The peak is measured again every 30 seconds, because the speed of a shared machine can change by
+    more than 30 % within minutes.
+    """
+    periods, seconds, window = count_trials(1, 10), count_trials(3, 30), count_trials(2, 4)
+    results: list[tuple[int, float]] = []
+    ratios = []
+    for _ in range(periods):
+        peak = count_ok(generate_load(server.port, REQUEST, CLIENTS, window)) / window
+        period = generate_load(server.port, REQUEST, CLIENTS, seconds, interval=1 / (0.7 * peak))
+        times = [latency for _, latency in period]
+        ratios.append(percentile(times, 0.99) / percentile(times, 0.5))
+        results += period
     statuses = Counter(status for status, _ in results)
     times = [latency for _, latency in results]
-    p50, p99 = percentile(times, 0.5), percentile(times, 0.99)
     save_results(
         "steady",
-        seconds=seconds,
+        seconds=periods * seconds,
         requests=len(results),
-        a_second=round(0.7 * peak, 1),
+        a_second=round(len(results) / (periods * seconds), 1),
         statuses=dict(statuses),
-        p50_ms=round(1000 * p50, 1),
-        p99_ms=round(1000 * p99, 1),
+        p50_ms=round(1000 * percentile(times, 0.5), 1),
+        p99_ms=round(1000 * percentile(times, 0.99), 1),
+        p99_by_p50=round(median(ratios), 1),
     )
     assert set(statuses) == {200}, statuses
     # In `make test` other tests run at the same time, so times say little.
-    assert not IS_CAMPAIGN or p99 <= 4 * p50
+    assert not IS_CAMPAIGN or median(ratios) <= 4
 
 
 def test_overload_gets_503_and_does_not_lower_the_throughput(server: ServerProcess) -> None:
