@@ -45,8 +45,8 @@ MAX_PROGRAMS = 32
 """Maximum number of cached programs per decoder. If there are more, the program that was not used
 for the longest time is dropped."""
 PROGRAM_MEMORY = 0.4
-"""Maximum memory of the cached programs of a decoder, as a share of the memory of the GPU. Dropped
-as above."""
+"""Maximum memory of the cached programs of a decoder, as a share of the memory of the GPU. If they
+need more, the program that was not used for the longest time is dropped."""
 
 
 def next_power(size: int) -> int:
@@ -180,7 +180,7 @@ class SearchProgram:
 
     @torch.inference_mode()
     def load(self, other: "SearchProgram", sources: Array) -> None:
-        """Take over these sources of another program, which may have had some steps already.
+        """Copy these sources from another program, so that this program continues their search.
 
         sources: indices of at most `self.shape.sources` sources of the other program
         """

@@ -114,10 +114,10 @@ class StaticSearch:
         self.search.rules.forbid(values, self.generated, forced, self.position)
 
     def load(self, other: "StaticSearch", sources: Tensor, rows: Tensor, count: int) -> None:
-        """Take over `count` sources of another search, which may have had some steps already.
+        """Copy `count` sources from another search, so that this search continues with them.
 
-        The tables of the steps so far stay in the other search. `sources` has one entry for each
-        source of this search; those after the first `count` are unused.
+        The tables of earlier steps are not copied. `sources` has one entry for each source of this
+        search; those after the first `count` are unused.
 
         sources: (B,) indices of sources of the other search
         rows:    (R,) indices of rows of the other search
