@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from seqloom.config.schema.decoding import (
 from seqloom.core.errors import DataError
 from seqloom.decoding.fast.captured import CapturedSearch, StartedSearch
 from seqloom.models.interface import Memory, State, Step
+from seqloom.models.seq2seq import Model
 from seqloom.runs import predictor as predictor_module
 from seqloom.runs.batching import (
     IMAGE_TOKENS,
@@ -38,6 +39,7 @@ from seqloom.runs.run import Run, load
 from seqloom.serving.server.batcher import FunctionCall, Job, JobStreamingCallback
 from seqloom.serving.server.jobs import SearchInput, SearchJobType
 from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
 from seqloom.text.glossary import RequiredPhrase
 from seqloom.training.loop import train
 from tiny_runs import tiny_config
@@ -66,6 +68,17 @@ def test_no_batch_exceeds_the_budget_with_last_batch_factor_1(
 ) -> None:
     for batch in batches_by_length(lengths, budget, last_batch_factor=1):
         assert len(batch) == 1 or lengths[batch[0]] * len(batch) <= budget
+
+
+@pytest.mark.parametrize(("device", "sizes"), [("cpu", [7, 7, 7, 4]), ("cuda", [6, 6, 6, 7])])
+def test_batches_on_a_gpu_fill_the_sizes_of_captured_searches(
+    device: str, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A captured search for 7 inputs would compute 8 rows."""
+    monkeypatch.setattr(predictor_module, "batch_token_budget", lambda device: 21)
+    predictor = Predictor(cast("Model", None), cast("TokenTask", None), torch.device(device))
+    batches = predictor._batches([ModelInput((5, 6), ())] * 25, last_batch_factor=1)
+    assert [len(batch) for batch in batches] == sizes
 
 
 @pytest.mark.parametrize(
