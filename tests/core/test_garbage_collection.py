@@ -22,3 +22,19 @@ def test_garbage_collection_is_paused_and_restored_also_after_an_error(was_enabl
         assert gc.isenabled() == was_enabled
     finally:
         gc.enable() if before else gc.disable()
+
+
+def test_overlapping_pauses_end_with_the_last_one() -> None:
+    """Two threads overlap: the second enters before the first leaves, and leaves after it."""
+    before = gc.isenabled()
+    try:
+        gc.enable()
+        first, second = without_garbage_collection(), without_garbage_collection()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert not gc.isenabled(), "the second pause is still active"
+        second.__exit__(None, None, None)
+        assert gc.isenabled(), "no pause is active any more"
+    finally:
+        gc.enable() if before else gc.disable()
