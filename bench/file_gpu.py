@@ -39,7 +39,8 @@ TEXT = """One {machine}, torch {torch}, Python {python}. The recipe `multi30k-de
 text out, in the precision of its weights (fp32). "First pass" is the first translation of the file, in seconds: it captures a
 CUDA graph for each batch shape. Lines per second are measured in {passes} further passes: median (lowest–highest). "Smaller
 batches" means that the last sources of a batch continue in a smaller one; otherwise finished outputs stay in the batch until its
-longest output is complete. `seqloom translate` uses smaller batches, and on a GPU portions of 10,000 lines. "Equal" is the number of outputs that equal those of the first row with this search. Written by
+longest output is complete. `seqloom translate` uses smaller batches, and on a GPU portions of 10,000 lines. "Equal" is the
+number of outputs that equal those of the first row with this search. Written by
 `python -m bench.file_gpu docs/results/benchmarks/file-gpu.json --multi30k FOLDER`; measured {measured}.
 
 | search | lines per portion | smaller batches | lines/s | first pass, s | equal |
