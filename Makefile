@@ -89,7 +89,7 @@ bench-recipes: setup
 CAMPAIGN := SEQLOOM_CAMPAIGN=1 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1
 
 # The tests of the server under load run alone, because they measure times.
-campaign: $(DOCS_STAMP)
+campaign: $(DOCS_STAMP) browser
 	$(BIN)/pip install -q -c constraints.txt -e ".[cluster]"
 	$(CAMPAIGN) $(BIN)/pytest -n 2 --dist worksteal -q tests/reliability tests/interop/test_killed_export.py \
 		tests/serving/test_openapi.py tests/serving/test_page_security.py \

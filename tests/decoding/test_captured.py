@@ -1,9 +1,12 @@
 """Static and captured searches, the choice between search versions, and top-k."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -15,6 +18,7 @@ from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.fast import captured
 from seqloom.decoding.fast.captured import (
     CapturedSearch,
+    ProgramShape,
     round_down,
     round_up,
     round_up_length,
@@ -27,6 +31,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import ExcludedTokens, SearchRequest, StepDecoder
+from seqloom.models.interface import Memory
 from seqloom.text.vocabulary import END, UNKNOWN
 from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
@@ -190,32 +195,93 @@ def test_finished_sources_are_reported_at_once_with_the_returned_hypotheses(
 
 
 @pytest.mark.parametrize(
-    ("rows", "unfinished", "expected"),
+    ("width", "sources", "unfinished", "expected"),
     [
-        (1024, 3, 256),  # at most a quarter of the rows
-        (1024, 257, None),
-        (4096, 256, 256),
-        (4096, 257, 1024),
-        (4096, 1025, None),
-        (512, 1, None),
+        (1, 1024, 3, 256),  # at most a quarter of the sources
+        (1, 1024, 257, None),
+        (1, 4096, 256, 256),
+        (1, 4096, 257, 1024),
+        (1, 4096, 1025, None),
+        (1, 512, 1, None),
+        (2, 512, 128, 128),
+        (2, 512, 129, None),
+        (2, 2048, 129, 512),
+        (5, 1024, 51, 51),
+        (5, 1024, 52, 204),
+        (5, 1024, 205, None),
+        (300, 64, 1, 3),
     ],
 )
 def test_the_smallest_batch_that_has_room_is_chosen(
-    rows: int, unfinished: int, expected: int | None
+    width: int, sources: int, unfinished: int, expected: int | None
 ) -> None:
-    decoder = EchoDecoder(3, 5)
-    for search, width in ((Greedy(), 1), (Beam(2), 2)):
-        memory = random_memory(3, [5] * (rows // width))
-        request = SearchRequest([40] * (rows // width))
-        program = CapturedSearch(search).program(decoder, memory, request)
-        smaller = program.smaller(-(-unfinished // width))
-        if expected is None:
-            assert smaller is None
-        else:
-            assert smaller is not None
-            assert smaller.shape.sources == expected // width
-            # The same one for sources and outputs of other lengths.
-            assert (smaller.shape.source_length, smaller.shape.max_steps) == (32, 64)
+    search = Greedy() if width == 1 else Beam(width)
+    decoder, memory = EchoDecoder(3, 5), random_memory(3, [5] * sources)
+    program = CapturedSearch(search).program(decoder, memory, SearchRequest([40] * sources))
+    smaller = program.smaller(unfinished)
+    if expected is None:
+        assert smaller is None
+    else:
+        assert smaller is not None
+        assert smaller.shape.sources == expected
+        # The same one for sources and outputs of other lengths.
+        assert (smaller.shape.source_length, smaller.shape.max_steps) == (32, 64)
+
+
+@pytest.mark.parametrize("width", [2, 3, 5, 10])
+def test_a_smaller_batch_can_continue_in_the_smallest_one(width: int) -> None:
+    decoder, memory = EchoDecoder(3, 5), random_memory(3, [5] * 2048)
+    program = CapturedSearch(Beam(width)).program(decoder, memory, SearchRequest([40] * 2048))
+    smaller = program.smaller(1024 // width)
+    assert smaller is not None
+    smallest = smaller.smaller(256 // width)
+    assert smallest is not None
+    assert smallest.shape.sources == 256 // width
+
+
+def test_without_memory_for_a_smaller_batch_the_search_continues_in_its_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoder, memory = EchoDecoder(3, 5), random_memory(3, [2] * 6)
+    request, build = SearchRequest([1, 2, 3, 4, 5, 6]), captured.SearchProgram
+
+    def build_only_large(decoder: StepDecoder, shape: ProgramShape, memory: Memory) -> object:
+        if shape.sources < 6:
+            raise torch.OutOfMemoryError
+        return build(decoder, shape, memory)
+
+    monkeypatch.setattr(captured, "SearchProgram", build_only_large)
+    with any_smaller_batch():
+        hypotheses = CapturedSearch(Beam(3))(decoder, memory, request)
+    assert_same(hypotheses, Beam(3)(decoder, memory, request))
+
+
+def test_threads_capture_one_after_another_and_may_allocate_memory_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CUDA has no two captures at a time. The runs of a server each have a thread of their own."""
+    active, most_active, modes = [0], [0], set()
+
+    @contextmanager
+    def graph(*_: object, capture_error_mode: str = "global", **__: object) -> Iterator[None]:
+        modes.add(capture_error_mode)
+        active[0] += 1
+        most_active[0] = max(most_active[0], active[0])
+        time.sleep(0.02)
+        yield
+        active[0] -= 1
+
+    monkeypatch.setattr(captured, "_warmup_stream", Mock())
+    monkeypatch.setattr(torch.cuda, "current_stream", Mock())
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Mock)
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    device = torch.device("cuda")
+    with ThreadPoolExecutor(3) as pool:
+        for _ in pool.map(lambda _: captured.capture_graphs(Mock(), Mock(), device), range(3)):
+            pass
+    assert modes == {"thread_local"}
+    assert most_active == [1]
 
 
 @pytest.mark.parametrize(

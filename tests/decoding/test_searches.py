@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import ExcludedTokens, Search, SearchRequest, StepDecoder
+from seqloom.decoding.token_tree import TokenTree
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 from toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
@@ -212,6 +214,7 @@ def test_probabilities_and_attention_equal_those_of_forced_decoding(
 
 
 @each_decoder
+@pytest.mark.parametrize("joins_attention", [False, True])  # as on a CPU, as on a GPU
 @few_examples
 @given(
     seed=seeds,
@@ -227,7 +230,7 @@ def test_probabilities_and_attention_equal_those_of_forced_decoding(
     ),
 )
 def test_a_search_reports_each_source_once_with_the_returned_hypotheses(
-    build_decoder: BuildDecoder, seed: int, n_best: int, search: Search
+    build_decoder: BuildDecoder, joins_attention: bool, seed: int, n_best: int, search: Search
 ) -> None:
     decoder, memory = build_decoder(seed, 4), random_memory(seed, [2, 3, 1, 4, 2])
     request = SearchRequest([1, 5, 3, 6, 2], n_best=n_best, keep_attention=keep_all)
@@ -238,7 +241,8 @@ def test_a_search_reports_each_source_once_with_the_returned_hypotheses(
         assert source not in reported
         reported[source] = hypotheses
 
-    results = search(decoder, memory, replace(request, on_finished=on_finished))
+    with patch.object(TokenTree, "_joins_attention", joins_attention):
+        results = search(decoder, memory, replace(request, on_finished=on_finished))
     assert all(results[source] is hypotheses for source, hypotheses in reported.items())
     assert set(reported) == set(range(5))
     assert_same(results, expected)

@@ -76,19 +76,39 @@ def test_a_non_finite_value_is_reported_with_step_and_examples_and_never_saved(
     assert train(config, tmp_path / "run", resume=True).reason == "done"
 
 
-def test_on_a_gpu_the_report_names_an_interval_of_steps_and_no_examples() -> None:
-    """The loss of a step is read up to MAX_DELAY steps later, together with those of LOG_EVERY steps."""
-    session: Any = SimpleNamespace(
-        step=99,
+def _session_on_a_gpu(step: int) -> Any:
+    return SimpleNamespace(
+        step=step,
         folder=Path("run"),
-        stream=SimpleNamespace(position=(0, 0)),
+        batches_per_step=1,
+        stream=SimpleNamespace(position=(0, 0), examples_from=lambda position, count: [7, 3]),
         world=SimpleNamespace(device=torch.device("cuda")),
     )
+
+
+def _finish_step_and_fail(session: Any) -> None:
+    session.step += 1
+    raise TrainingError("the loss is nan")
+
+
+def test_on_a_gpu_the_report_names_an_interval_of_steps_and_no_examples() -> None:
+    """The loss of a step is read up to MAX_DELAY steps later, together with those of LOG_EVERY steps."""
+    session = _session_on_a_gpu(step=99)
     with (
         pytest.raises(TrainingError, match=r"^run: between steps 72 and 100: the loss is nan$"),
         loop._locate_failure(session),
     ):
-        raise TrainingError("the loss is nan")
+        _finish_step_and_fail(session)
+
+
+def test_on_a_gpu_an_error_inside_a_step_is_reported_with_step_and_examples() -> None:
+    """For example, a single example that does not fit into the memory."""
+    message = r"^run: step 100: it does not fit\. Training examples of this step, .*: 7, 3$"
+    with (
+        pytest.raises(TrainingError, match=message),
+        loop._locate_failure(_session_on_a_gpu(step=99)),
+    ):
+        raise TrainingError("it does not fit")
 
 
 def test_a_non_finite_dev_loss_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

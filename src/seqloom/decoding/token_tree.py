@@ -29,7 +29,7 @@ class TokenTree:
     def __init__(self, keep_attention: KeepAttention | None, source_mask: Tensor) -> None:
         self._keep = keep_attention
         self._source_mask = source_mask  # (B, S)
-        self._attention: list[Tensor] = []  # one (R, ..., S) per step
+        self._attention: list[Tensor] = []  # one (R, ..., S) per step, if they are not joined
         self._offsets: list[int] = []  # for each step, the number of rows in all steps before it
         self._step_offset = 0  # number of rows in all steps before the current one
         self._next_offset = 0
@@ -100,21 +100,27 @@ class TokenTree:
         node_rows = self._columns[3]
         rows = [node_rows[node] for node in path]
         length = self._source_lengths[source]
-        if self._source_mask.is_cuda:
-            # One copy per hypothesis is faster than one per token.
-            indices = torch.tensor(rows, device=self._all_attention.device)
-            return self._all_attention.index_select(0, indices)[..., :length].cpu()
+        if self._joins_attention:
+            joined = self._join_attention()
+            indices = torch.tensor(rows, device=joined.device)
+            return joined.index_select(0, indices)[..., :length].cpu()
         # Token t of a hypothesis was generated in step t.
         weights = zip(self._attention, self._offsets, rows, strict=False)
         return torch.stack([step[row - offset, ..., :length] for step, offset, row in weights])
 
-    @cached_property
-    def _all_attention(self) -> Tensor:
-        """The attention weights of all steps in one tensor.
+    @property
+    def _joins_attention(self) -> bool:
+        """True if the attention weights of all steps are joined before a hypothesis is built.
 
-        The tensor is built at the first access and then cached. Access it only after the last step.
+        On a GPU, one copy per hypothesis is faster than one per token.
         """
-        return torch.cat(self._attention)
+        return self._source_mask.is_cuda
+
+    def _join_attention(self) -> Tensor:
+        """Join the attention weights of all steps so far into one tensor, and return it."""
+        if len(self._attention) > 1:
+            self._attention = [torch.cat(self._attention)]
+        return self._attention[0]
 
     @cached_property
     def _source_lengths(self) -> list[int]:

@@ -475,8 +475,9 @@ class RecurrentDecoder(DecoderModule):
         inputs:      (R, E) embedded previous token of each row; E is the width of the embedder
         position:    () the position, if the attention score needs it. Default: None
         layer_steps: for each layer, the function that computes its next state
-                     (`RecurrentLayer.prepare_steps`). The function of the lowest layer knows
-                     `inputs`. Default: None, the method `step` of each layer
+                     (`RecurrentLayer.prepare_steps`). That of the lowest layer already has the
+                     embedded tokens, so `inputs` is not passed to it. Default: None, the method
+                     `step` of each layer
         """
         weights: Tensor | None = None
         states, context = moving.states, moving.context

@@ -34,8 +34,9 @@ from seqloom.nn.fast.repeated_gru import repeated_gru
 
 Cell = Literal["rnn", "gru", "lstm"]
 LayerStep = Callable[[Tensor, Tensor], Tensor]
-"""Runs one step of a layer: inputs (B, D), or the part of them that is not known before the first step,
-and state (B, C) -> next state (B, C)"""
+"""Runs one step of a layer: inputs and state (B, C) -> next state (B, C). The inputs are (B, D). A function
+of `RecurrentLayer.prepare_steps` already has the first K entries of all inputs, so it gets only the rest
+(B, D - K)."""
 
 
 class RecurrentLayer(nn.Module):

@@ -171,10 +171,11 @@ class Predictor:
                         gets the same random samples, whatever other inputs are in its batch.
         callback:       receives the tokens while torch generates them, and can cancel an input. An
                         input is identified by its index in `inputs`.
-        on_prediction:  receives the outputs of an input before those of longer inputs of the same
-                        batch are finished. It is called only for inputs that torch decodes, and
-                        not for inputs with required phrases. The outputs are also returned at the
-                        end.
+        on_prediction:  receives the outputs of an input as soon as they are known, before longer
+                        inputs of the same batch are finished. It is called only for inputs that
+                        torch decodes. It is not called for inputs with required phrases, for
+                        minimum Bayes risk decoding or for exhaustive search. All outputs are also
+                        returned at the end.
         """
         if isinstance(decoding, MinimumBayesRiskConfig):
             candidates = [

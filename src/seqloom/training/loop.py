@@ -318,13 +318,15 @@ def _locate_failure(session: Session) -> Iterator[None]:
     """Context manager that adds a location to the message of a TrainingError.
 
     The location is the number of the step and the indices of its training examples. On a GPU, losses
-    are read several steps later, so the location is only an interval of steps.
+    are read several steps later. If the error occurs after the step has been taken, the location is
+    therefore only an interval of steps.
     """
     step, position = session.step + 1, session.stream.position
     try:
         yield
     except TrainingError as error:
-        if session.world.device.type != "cpu":
+        is_taken = session.step == step
+        if is_taken and session.world.device.type != "cpu":
             first = max(1, step - LOG_EVERY - MAX_DELAY)
             raise TrainingError(
                 f"{session.folder}: between steps {first:,} and {step:,}: {error}"

@@ -11,7 +11,7 @@ from seqloom.data.batching.stream import BatchStream, ShardPlan, StreamPosition
 MIN_PREFETCHED, MAX_PREFETCHED = 8, 32
 """Maximum number of prepared batches in the queue, for large and for small batches."""
 MAX_PREFETCHED_BYTES = 2**26
-"""If the queue holds more than MIN_PREFETCHED batches, the size of all of them is at most this number."""
+"""Maximum total size of the batches in the queue, if it holds more than MIN_PREFETCHED batches."""
 
 
 class PrefetchStream(BatchStream):

@@ -16,8 +16,10 @@ import copy
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from threading import Lock
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -32,21 +34,21 @@ from seqloom.decoding.search import SearchRequest, StepDecoder
 from seqloom.models.interface import DecoderModule, Memory, StaticDecoder
 
 CHECK_INTERVAL = 8
-"""Number of steps on a GPU after which the host checks again whether all sources are done."""
+"""On a GPU, the host checks once in this number of steps which sources are done."""
 LARGE_BATCH = 64
-"""Minimum number of sources in a large batch. In a large batch, the host first checks whether all
-sources are done after as many steps as the sources have tokens."""
+"""A batch with at least this many sources is large. If the longest source of a large batch has n
+tokens, the host makes its first check after n steps, or after CHECK_INTERVAL steps if n is less."""
 SMALLER_BATCHES = (256, 1024)
 """Numbers of rows of the smaller batches in which the last sources of a large batch continue. There
 are few of them, because each one is captured as a graph of its own."""
 SMALLER_SHARE = 0.25
-"""Maximum number of rows of the smaller batch, as a share of the rows of the batch."""
+"""A smaller batch has at most this share of the sources of the batch that it continues."""
 MAX_PROGRAMS = 32
 """Maximum number of cached programs per decoder. If there are more, the program that was not used
 for the longest time is dropped."""
 PROGRAM_MEMORY = 0.4
 """Maximum memory of the cached programs of a decoder, as a share of the memory of the GPU. If they
-need more, the program that was not used for the longest time is dropped."""
+use more, the program that was not used for the longest time is dropped."""
 
 
 def next_power(size: int) -> int:
@@ -117,12 +119,14 @@ class SearchProgram:
         )
         self.has_prefixes = shape.has_prefixes
         self.check_interval = CHECK_INTERVAL if memory.mask.is_cuda else 1
+        self.bytes = allocated_bytes(device) - bytes_before
+        """Memory of the program on a GPU."""
         if memory.mask.is_cuda:
-            self.begin, self.advance = capture_graphs(self._begin, self._advance, device)
+            graphs = capture_graphs(self._begin, self._advance, device)
+            self.begin, self.advance = (graph.replay for graph in graphs)
+            self.bytes += pool_bytes(graphs[0])
         else:
             self.begin, self.advance = self._begin, self._advance
-        self.bytes = allocated_bytes(device) - bytes_before
-        """Memory of the program's tensors on a GPU."""
 
     @property
     def _decoder(self) -> StaticDecoder:
@@ -161,22 +165,24 @@ class SearchProgram:
     def smaller(self, sources: int) -> "SearchProgram | None":
         """Return a much smaller program in which this many sources can continue, if there is one.
 
-        Smaller programs have fewer different lengths than other programs, so that several batches
-        use the same one.
+        There is none if the GPU has too little memory for it. Smaller programs have fewer different
+        lengths than other programs, so that several batches use the same one.
         """
-        width = self.search.width
-        limit = SMALLER_SHARE * self.shape.sources * width
-        sizes = [size for size in SMALLER_BATCHES if sources * width <= size <= limit]
+        limit = SMALLER_SHARE * self.shape.sources
+        sizes = [rows // self.search.width for rows in SMALLER_BATCHES]
+        sizes = [size for size in sizes if sources <= size <= limit]
         decoder = self._decoder_ref()
         if not sizes or decoder is None:
             return None
         shape = replace(
             self.shape,
-            sources=min(sizes) // width,
+            sources=min(sizes),
             source_length=next_power(self.shape.source_length),
             max_steps=next_power(self.shape.max_steps),
         )
-        return cached_program(decoder, shape, self.memory)
+        with suppress(torch.OutOfMemoryError):
+            return cached_program(decoder, shape, self.memory)
+        return None
 
     @torch.inference_mode()
     def load(self, other: "SearchProgram", sources: Array) -> None:
@@ -250,7 +256,10 @@ class StartedSearch:
 
     @torch.inference_mode()
     def finish(self) -> None:
-        """Compute the remaining steps. The host waits for all of them but the last few."""
+        """Compute the remaining steps.
+
+        The host does not wait for the last few steps, unless the request has `on_finished`.
+        """
         with torch.autocast(self._program.search.done.device.type, enabled=False):
             while self._steps < self._max_steps:
                 unfinished = self._program.search.unfinished(len(self._sources))
@@ -372,11 +381,8 @@ def copy_in_precision(decoder: StepDecoder, precision: torch.dtype) -> DecoderMo
 
 def capture_graphs(
     begin: Callable[[], None], advance: Callable[[], None], device: torch.device
-) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Capture both functions as CUDA graphs that share a memory pool.
-
-    Return two functions that replay these graphs.
-    """
+) -> tuple[torch.cuda.CUDAGraph, torch.cuda.CUDAGraph]:
+    """Capture both functions as CUDA graphs that share a memory pool."""
     stream = _warmup_stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):  # Warm-up: the first runs compile kernels.
@@ -385,11 +391,27 @@ def capture_graphs(
             advance()
     torch.cuda.current_stream(device).wait_stream(stream)
     begin_graph, advance_graph = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(begin_graph):
-        begin()
-    with torch.cuda.graph(advance_graph, pool=begin_graph.pool()):
-        advance()
-    return begin_graph.replay, advance_graph.replay
+    # CUDA can capture only one graph at a time. Other threads, which use other models, may allocate
+    # memory in the meantime. In the default mode, this would be an error.
+    mode = "thread_local"
+    with _capture_lock:
+        with torch.cuda.graph(begin_graph, capture_error_mode=mode):
+            begin()
+        with torch.cuda.graph(advance_graph, pool=begin_graph.pool(), capture_error_mode=mode):
+            advance()
+    return begin_graph, advance_graph
+
+
+def pool_bytes(graph: torch.cuda.CUDAGraph) -> int:
+    """Return the memory of the pool of a graph: its tensors, and what it needs while it runs."""
+    return sum(
+        segment["total_size"]
+        for segment in torch.cuda.memory_snapshot()
+        if tuple(segment["segment_pool_id"]) == tuple(graph.pool())
+    )
+
+
+_capture_lock = Lock()
 
 
 @cache

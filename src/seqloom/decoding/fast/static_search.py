@@ -207,8 +207,8 @@ class SearchPart:
 def join_parts(parts: Sequence[SearchPart]) -> list[Array]:
     """Join the tables of the parts of a search to tables with all steps and sources.
 
-    Where a source is done, the tables of later steps are 0. From a table without steps, which has
-    one entry per source, the entry of the last part with this source is taken.
+    At the steps of a part that does not contain a source, the tables of this source are 0. A table
+    without steps has one entry per source, which is taken from the last part with this source.
     """
     first = parts[0]
     joined = first.tables.arrays()
