@@ -22,6 +22,7 @@ from seqloom.serving.server.batcher import (
     Batcher,
     Job,
     JobStreamingCallback,
+    JobType,
     select_batch,
 )
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
@@ -201,6 +202,59 @@ def test_a_batch_has_one_type_fits_the_budget_and_contains_the_oldest_job(
     assert {job.job_type for job in batch} == {jobs[0].job_type}
     assert len(batch) <= MAX_JOBS
     assert len(batch) == 1 or len(batch) * max(job.size for job in batch) <= 100
+
+
+def test_a_large_request_does_not_delay_a_later_small_one() -> None:
+    """The small request waits for at most two batches of the large one."""
+    job_type = RecordingJobType()
+    lengths = [1 + index % 2 for index in range(20 * MAX_JOBS)]
+
+    async def submit_all() -> None:
+        batcher = Batcher("test")
+        large = asyncio.ensure_future(batcher.submit(job_type, lengths, lengths))
+        await asyncio.sleep(0.05)  # the first batch is being processed and blocks
+        small = asyncio.ensure_future(batcher.submit(job_type, ["small"], [90]))
+        await asyncio.sleep(0.05)
+        job_type.released.set()
+        await asyncio.gather(large, small)
+        batcher.close()
+
+    run_async(submit_all())
+    assert ["small" in batch for batch in job_type.batches].index(True) <= 2
+    # Apart from the batch with the small request, batches contain jobs of one length.
+    assert sum(len(set(batch)) > 1 for batch in job_type.batches) <= 2
+
+
+def test_small_requests_do_not_delay_a_large_one_for_ever() -> None:
+    """During each batch, as many small requests arrive as fit into a batch."""
+
+    async def submit_all() -> list[list[Any]]:
+        loop, batcher = asyncio.get_running_loop(), Batcher("test")
+        small: list[asyncio.Future[Any]] = []
+
+        async def submit_small(job_type: JobType) -> None:
+            small.extend(
+                asyncio.ensure_future(batcher.submit(job_type, ["small"], [1]))
+                for _ in range(MAX_JOBS)
+            )
+            await asyncio.sleep(0)  # the requests are submitted now
+
+        class Refilling(RecordingJobType):
+            def process(self, jobs: Sequence[Job]) -> list[Any]:
+                if len(self.batches) < 30:
+                    asyncio.run_coroutine_threadsafe(submit_small(self), loop).result()
+                return super().process(jobs)
+
+        job_type = Refilling()
+        job_type.released.set()
+        await batcher.submit(job_type, ["large"] * 4 * MAX_JOBS, [1] * 4 * MAX_JOBS)
+        while waiting := [request for request in small if not request.done()]:
+            await asyncio.gather(*waiting)
+        batcher.close()
+        return job_type.batches
+
+    batches = run_async(submit_all())
+    assert max(index for index, batch in enumerate(batches) if "large" in batch) <= 8
 
 
 def test_single_jobs_start_immediately_and_concurrent_jobs_are_merged() -> None:

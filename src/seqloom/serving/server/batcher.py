@@ -1,7 +1,11 @@
 """Groups jobs of many requests into batches. One thread per run processes the batches.
 
-When the thread is free, it takes the oldest job and the jobs of the same type that are closest to
-this job in length. These jobs are one batch. Cancelled jobs are dropped.
+When the thread is free, it takes one job and the jobs of the same type that are closest to this job
+in length. These jobs are one batch. Cancelled jobs are dropped.
+
+Requests take turns, so that a large request does not delay the others. The jobs of a request are
+divided into groups of MAX_JOBS jobs of similar length. The first group has the next turn, the second
+group has the turn after it, and so on. The thread takes the oldest of the jobs with the lowest turn.
 
 If no job is waiting, the thread waits until a job arrives. Then it usually processes the job at
 once. Under load, it waits MERGE_WINDOW seconds longer, so that more jobs can join the batch. The
@@ -79,6 +83,7 @@ class Job:
     future:          receives the result; cancelling it cancels the job
     on_token:        called with each token as it is generated. None: tokens are not streamed.
     arrival:         time of `time.perf_counter` at which the job was created
+    turn:            jobs with a lower number are processed first
     early:           the result, if `set_result` received it before the batch was finished;
                      otherwise None
     streamed_tokens: number of tokens that were passed to `on_token`
@@ -90,6 +95,7 @@ class Job:
     future: asyncio.Future[Any]
     on_token: OnToken | None = None
     arrival: float = field(default_factory=time.perf_counter)
+    turn: int = 0
     early: Any = None
     streamed_tokens: int = 0
 
@@ -163,6 +169,7 @@ class Batcher:
         self._changed = threading.Condition()
         self._closed = False
         self._was_under_load = False
+        self._next_turn = 0
         self._thread = threading.Thread(target=self._work, name=f"batcher {name}", daemon=True)
         self._thread.start()
 
@@ -184,7 +191,10 @@ class Batcher:
             Job(job_type, size, payload, loop.create_future(), on_token)
             for payload, size in zip(payloads, sizes, strict=True)
         ]
+        by_size = sorted(jobs, key=lambda job: job.size)  # so that a group has similar lengths
         with self._changed:
+            for rank, job in enumerate(by_size):
+                job.turn = self._next_turn + rank // MAX_JOBS
             self._waiting += jobs
             self._changed.notify()
         futures = [job.future for job in jobs]
@@ -225,6 +235,7 @@ class Batcher:
             if self._drop_cancelled() == 0 and not self._wait_for_jobs():
                 return []
             batch = select_batch(self._waiting)
+            self._next_turn = batch[0].turn + 1
             self._was_under_load = len(self._waiting) > 1
             selected = set(map(id, batch))
             self._waiting = [job for job in self._waiting if id(job) not in selected]
@@ -270,16 +281,16 @@ class Batcher:
 
 
 def select_batch(waiting: Sequence[Job]) -> list[Job]:
-    """Return the oldest job and the jobs of the same type that are closest to it in length.
+    """Return the oldest job of the lowest turn and the jobs of the same type that go best with it.
 
-    The batch has at most MAX_JOBS jobs and stays within the token budget of the job type.
+    These are first the jobs of the same turn, then the others, each sorted by how close they are in
+    length. The batch has at most MAX_JOBS jobs and stays within the token budget of the job type.
     """
-    oldest = waiting[0]
+    oldest = min(waiting, key=lambda job: job.turn)  # the first of several
     budget = oldest.job_type.token_budget()
     compatible = [job for job in waiting if job.job_type == oldest.job_type]
-    compatible.sort(
-        key=lambda job: abs(job.size - oldest.size)
-    )  # the sort is stable: `oldest` stays first
+    # The sort is stable: `oldest` stays first.
+    compatible.sort(key=lambda job: (job.turn > oldest.turn, abs(job.size - oldest.size)))
     batch: list[Job] = []
     longest = 0
     for job in compatible[:MAX_JOBS]:
