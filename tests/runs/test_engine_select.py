@@ -136,6 +136,25 @@ def test_ctranslate2_serves_plain_requests_without_torch(
     assert len(outputs) == 3
 
 
+def test_repeated_errors_keep_no_objects_of_earlier_requests(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stored error is raised for each request. Its traceback holds the frames of its callers."""
+
+    def fail(*arguments: object) -> None:
+        raise ConfigError("no engine")
+
+    monkeypatch.setattr("seqloom.runs.engine.select.load_or_convert", fail)
+    run = load(folder, engine="ctranslate2")
+
+    def frames() -> int:
+        with pytest.raises(ConfigError, match="no engine") as caught:
+            run.translate(["ab"])
+        return len(caught.traceback)
+
+    assert [frames() for _ in range(3)] == [frames()] * 3
+
+
 def test_unfinished_outputs_are_the_same(folder: Path) -> None:
     texts, decoding = ["abcdef", "ab"], GreedyConfig(max_length=2)
     expected = load(folder, engine="torch").translate(texts, decoding=decoding)

@@ -232,7 +232,8 @@ class Engines:
                 self._loaded[precision] = error
         loaded = self._loaded[precision]
         if isinstance(loaded, SeqloomError):
-            raise loaded
+            # Each `raise` adds to the traceback, which would keep the objects of all callers alive.
+            raise loaded.with_traceback(None)
         return loaded
 
     def _convert(self, precision: str) -> LoadedEngine:
