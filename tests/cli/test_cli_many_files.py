@@ -136,6 +136,20 @@ def test_interrupted_command_continues_without_repeating_a_block(
 
 
 @pytest.mark.slow
+def test_blocks_that_a_killed_command_leaves_are_removed(
+    reverse: Path, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command is killed after it has joined a file and before it removes the blocks."""
+    output = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(output_folder.OutputFolder, "_remove_blocks", lambda self, folder: None)
+        assert translate(reverse, inputs, output).exit_code == 0
+    assert len(list((output / ".blocks" / "a.txt").iterdir())) == 3
+    assert translate(reverse, inputs, output).exit_code == 0
+    assert_complete(reverse, inputs, output)
+
+
+@pytest.mark.slow
 def test_shards_translate_each_block_once_and_the_last_one_joins(
     reverse: Path, inputs: Path, tmp_path: Path, translated_blocks: list[tuple[int, int]]
 ) -> None:

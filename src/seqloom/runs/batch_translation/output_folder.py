@@ -14,13 +14,12 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from seqloom.core.errors import ConfigError, StorageError
-from seqloom.core.storage import atomic_file, storage_errors
+from seqloom.core.storage import atomic_file, make_folder, storage_errors, sync
 from seqloom.runs.batch_translation.input_files import InputFile
 from seqloom.runs.batch_translation.joining import join_blocks
 from seqloom.runs.batch_translation.request import TranslationRequest, request_differences
@@ -74,7 +73,7 @@ class OutputFolder:
                 "folder."
             )
         with storage_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         with atomic_file(self.path / RECORD) as temporary:
             temporary.write_text(json.dumps(request, indent=1, ensure_ascii=False), "utf-8")
 
@@ -169,10 +168,18 @@ class OutputFolder:
             # Another process has joined the same file and removed its blocks.
             if not output.exists():
                 raise
-        shutil.rmtree(folder, ignore_errors=True)
+        self._remove_blocks(folder)
         return True
 
-    def remove_empty_folders(self) -> None:
-        """Remove the folder of the blocks if it is empty. Called when all files are complete."""
-        with suppress(OSError):
-            (self.path / BLOCKS).rmdir()
+    def remove_blocks(self) -> None:
+        """Remove all blocks. Call this when all files are complete.
+
+        Blocks are left over if an earlier process was killed after it had joined a file.
+        """
+        self._remove_blocks(self.path / BLOCKS)
+
+    def _remove_blocks(self, folder: Path) -> None:
+        # Without the sync, a power failure could lose an output after its blocks are gone.
+        with storage_errors(self.path):
+            sync(self.path)
+        shutil.rmtree(folder, ignore_errors=True)
