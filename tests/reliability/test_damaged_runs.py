@@ -2,7 +2,7 @@
 
 import random
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +11,8 @@ import pytest
 
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import find_damage, write_manifest
+from seqloom.runs.folder.archive import pack_run, unpack_run
+from seqloom.runs.folder.checkpoint_store import CheckpointStore
 from seqloom.runs.run import load
 from seqloom.training.loop import train
 from tiny_runs import (
@@ -222,3 +224,54 @@ def test_training_does_not_resume_without_an_intact_checkpoint(run: Path, tmp_pa
         StorageError, match="every checkpoint is damaged, so training cannot resume"
     ):
         train(tiny_config(), copy, resume=True)
+
+
+def without_checkpoints(run: Path, folder: Path) -> None:
+    """Copy a run, as users may: without what only --resume needs."""
+    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("checkpoints", "latest"))
+
+
+def unpacked(run: Path, folder: Path) -> None:
+    pack_run(run, folder.parent / "packed.seqloom")
+    unpack_run(folder.parent / "packed.seqloom", folder)
+
+
+def without_checkpoint_folders(run: Path, folder: Path) -> None:
+    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("checkpoints"))
+
+
+def with_a_damaged_pointer_only(run: Path, folder: Path) -> None:
+    without_checkpoint_folders(run, folder)
+    (folder / "latest").write_bytes(flip_bit((folder / "latest").read_bytes(), 99))
+
+
+@pytest.mark.parametrize(
+    "copy_run",
+    [without_checkpoints, unpacked, without_checkpoint_folders, with_a_damaged_pointer_only],
+)
+def test_training_never_replaces_the_weights_of_a_run_without_checkpoints(
+    copy_run: Callable[[Path, Path], None], run: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    copy_run(run, copy)
+    before = {path: path.read_bytes() for path in files_of(copy)}
+    with pytest.raises(StorageError, match=r"the checkpoints are missing.*--from"):
+        train(tiny_config(), copy, resume=True)
+    after = {path: path.read_bytes() for path in files_of(copy) if ".lock" not in path.name}
+    assert after == {path: data for path, data in before.items() if ".lock" not in path.name}
+
+
+def test_training_that_was_killed_before_its_first_checkpoint_starts_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointStore, "add", raise_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(tiny_config(), tmp_path / "run")
+    assert not list((tmp_path / "run").glob("checkpoints/*"))
+    train(tiny_config(), tmp_path / "run", resume=True)
+    assert checkpoint_digests(tmp_path / "run") == checkpoint_digests(run)
+
+
+def raise_interrupt(*args: object, **options: object) -> None:
+    raise KeyboardInterrupt

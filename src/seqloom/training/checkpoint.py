@@ -14,7 +14,14 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.data.batching.stream import BATCH_RULES
-from seqloom.runs.folder.integrity import CONFIG, TRAINER, WEIGHTS, checkpoint_store, prefix_damage
+from seqloom.runs.folder.integrity import (
+    CONFIG,
+    TRAINER,
+    WEIGHTS,
+    checkpoint_store,
+    prefix_damage,
+    weights_store,
+)
 from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.fine_tuning.start import OPTIMIZER
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
@@ -161,16 +168,13 @@ def _read_tensors(session: Session, checkpoint: Path) -> dict[str, dict[str, Ten
 def restore_checkpoint(session: Session) -> list[str]:
     """Restore the newest intact checkpoint. Remove the events after it from the event log.
 
-    Returns descriptions of the damage found in newer checkpoints and in the event log. If there is
-    no checkpoint, training starts from the first step.
+    Returns descriptions of the damage found in newer checkpoints and in the event log. If training
+    was killed before its first checkpoint, it starts again from the first step.
     """
     store = checkpoint_store(session.folder)
     checkpoint, damage = next(store.intact(), (None, []))
-    if checkpoint is None and store.paths():
-        raise StorageError(
-            f"{session.folder}: every checkpoint is damaged, so training cannot resume. Restore the "
-            "folder from a backup, or train again in another folder"
-        )
+    if checkpoint is None:
+        _check_can_start_again(session.folder)
     log_position: dict[str, Any] = {"bytes": 0}
     if checkpoint is not None:
         log_position = _restore(session, checkpoint)
@@ -183,6 +187,26 @@ def restore_checkpoint(session: Session) -> list[str]:
             damage += prefix_damage(path, log_position["bytes"], log_position["sha256"])
         session.event_log.truncate(log_position["bytes"])
     return damage
+
+
+def _check_can_start_again(folder: Path) -> None:
+    """Raise a StorageError if a run without an intact checkpoint must not start again.
+
+    If its checkpoints are damaged or missing, new weights would replace the trained ones.
+    """
+    store = checkpoint_store(folder)
+    if store.paths():
+        raise StorageError(
+            f"{folder}: every checkpoint is damaged, so training cannot resume. Restore the folder "
+            "from a backup, or train again in another folder"
+        )
+    if store.pointer_damage() or (store.is_empty() and not weights_store(folder).is_empty()):
+        raise StorageError(
+            f"{folder}: the checkpoints are missing, so training cannot resume. (Packed runs and "
+            f"imported models have none.) Restore {store.folder.name}/ and {store.pointer.name} from "
+            f"a backup, or start a new run from these weights: seqloom train RECIPE --from {folder} "
+            "--run NEW"
+        )
 
 
 def _restore(session: Session, checkpoint: Path) -> dict[str, Any]:

@@ -456,6 +456,7 @@ def _prepare_folder(
     """
     if not resume:
         create_run(folder, config, task, facts)
+        checkpoint_store(folder).create()
         return
     if read_manifest(folder)["corpus"] != facts["corpus"]:
         raise DataError(

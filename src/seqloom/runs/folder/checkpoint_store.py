@@ -44,6 +44,14 @@ class CheckpointStore:
     folder: Path
     pointer: Path
 
+    def create(self) -> None:
+        """Write a pointer that names no folder, if the store has neither a pointer nor a folder.
+
+        Once this file is written, a missing pointer means damage and not a new store.
+        """
+        if self.is_empty():
+            write_file(self.pointer, EMPTY)
+
     def add(self, step: int, write: Callable[[Path], None], keep: int, **facts: Any) -> Path:
         """Add a checkpoint folder, make it current, and keep only the newest `keep` folders.
 
@@ -53,9 +61,7 @@ class CheckpointStore:
         write: function that writes the files of the checkpoint into the given folder
         facts: additional entries of the manifest
         """
-        if self.is_empty():
-            # Once this file is written, a missing pointer means damage and not a new store.
-            write_file(self.pointer, EMPTY)
+        self.create()
         path = self._unused_path(step)
         with atomic_folder(path, step=step, **facts) as temporary:
             write(temporary)
@@ -168,7 +174,7 @@ class CheckpointStore:
         return problems
 
     def is_empty(self) -> bool:
-        """True if no checkpoint was ever added."""
+        """True if the store was not created, or if all of its files are missing."""
         return not self.paths() and not self.pointer.exists()
 
     def paths(self) -> list[Path]:
