@@ -1,6 +1,7 @@
 """--quiet, --threads and --device, before and after the name of a command."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from cli_runner import run_cli
 from seqloom.core.errors import ConfigError
-from seqloom.runs.device import best_device
+from seqloom.runs.device import as_current_device, best_device
 
 pytestmark = pytest.mark.slow
 
@@ -107,3 +108,12 @@ def test_the_error_for_a_missing_gpu_lists_the_existing_ones(
     monkeypatch.setenv("SEQLOOM_DEVICE", "tpu")
     with pytest.raises(ConfigError, match="SEQLOOM_DEVICE=tpu: is not a device"):
         best_device()
+
+
+def test_the_gpu_of_a_run_becomes_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads other than the main thread start with the first GPU."""
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext(device))
+    with as_current_device(torch.device("cuda", 1)) as device:
+        assert device == torch.device("cuda", 1)
+    with as_current_device(torch.device("cpu")) as device:
+        assert device is None

@@ -245,8 +245,11 @@ def test_without_memory_for_a_smaller_batch_the_search_continues_in_its_batch(
     decoder, memory = EchoDecoder(3, 5), random_memory(3, [2] * 6)
     request, build = SearchRequest([1, 2, 3, 4, 5, 6]), captured.SearchProgram
 
+    attempts = []
+
     def build_only_large(decoder: StepDecoder, shape: ProgramShape, memory: Memory) -> object:
         if shape.sources < 6:
+            attempts.append(shape)
             raise torch.OutOfMemoryError
         return build(decoder, shape, memory)
 
@@ -254,34 +257,81 @@ def test_without_memory_for_a_smaller_batch_the_search_continues_in_its_batch(
     with any_smaller_batch():
         hypotheses = CapturedSearch(Beam(3))(decoder, memory, request)
     assert_same(hypotheses, Beam(3)(decoder, memory, request))
+    assert len(attempts) == 1, "each attempt takes time"
+
+
+class FakeStreams:
+    """Replaces the streams and captures of torch.cuda.
+
+    active, most_active: number of captures at the moment, and its maximum
+    modes, streams, devices: the arguments of captures, and the GPUs that were the current one
+    waits: the pairs of streams of which the first one waited for the second one
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.active, self.most_active = 0, 0
+        self.modes: set[str] = set()
+        self.streams: set[object] = set()
+        self.devices: set[object] = set()
+        self.waits: list[tuple[str, str]] = []
+        current, warm_up = self.stream("current"), self.stream("warm-up")
+        capture = self.stream("capture")
+        monkeypatch.setattr(captured, "_streams", lambda device: (warm_up, capture))
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device: current)
+        monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", Mock)
+        monkeypatch.setattr(torch.cuda, "device", self.device)
+        monkeypatch.setattr(torch.cuda, "graph", self.graph)
+
+    def stream(self, name: str) -> Mock:
+        stream = Mock()
+        stream.name = name
+        stream.wait_stream = lambda other: self.waits.append((name, other.name))
+        return stream
+
+    @contextmanager
+    def device(self, device: torch.device) -> Iterator[None]:
+        self.devices.add(device)
+        yield
+
+    @contextmanager
+    def graph(
+        self,
+        graph: object,
+        pool: object = None,
+        stream: Mock | None = None,
+        capture_error_mode: str = "global",
+    ) -> Iterator[None]:
+        self.modes.add(capture_error_mode)
+        self.streams.add(None if stream is None else stream.name)
+        self.active += 1
+        self.most_active = max(self.most_active, self.active)
+        time.sleep(0.02)
+        yield
+        self.active -= 1
 
 
 def test_threads_capture_one_after_another_and_may_allocate_memory_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """CUDA has no two captures at a time. The runs of a server each have a thread of their own."""
-    active, most_active, modes = [0], [0], set()
-
-    @contextmanager
-    def graph(*_: object, capture_error_mode: str = "global", **__: object) -> Iterator[None]:
-        modes.add(capture_error_mode)
-        active[0] += 1
-        most_active[0] = max(most_active[0], active[0])
-        time.sleep(0.02)
-        yield
-        active[0] -= 1
-
-    monkeypatch.setattr(captured, "_warmup_stream", Mock())
-    monkeypatch.setattr(torch.cuda, "current_stream", Mock())
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", Mock)
-    monkeypatch.setattr(torch.cuda, "graph", graph)
-    device = torch.device("cuda")
+    fake, device = FakeStreams(monkeypatch), torch.device("cuda", 1)
     with ThreadPoolExecutor(3) as pool:
         for _ in pool.map(lambda _: captured.capture_graphs(Mock(), Mock(), device), range(3)):
             pass
-    assert modes == {"thread_local"}
-    assert most_active == [1]
+    assert fake.modes == {"thread_local"}
+    assert fake.most_active == 1
+    assert (fake.devices, fake.streams) == ({device}, {"capture"})
+
+
+def test_the_memory_of_a_failed_capture_is_used_again_only_after_its_last_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = FakeStreams(monkeypatch)
+    advance = Mock(side_effect=torch.OutOfMemoryError)
+    with pytest.raises(torch.OutOfMemoryError):
+        captured.capture_graphs(Mock(), advance, torch.device("cuda"))
+    assert fake.waits == [("warm-up", "current"), ("current", "warm-up")]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Cells compute their formulas, and sequences of unequal length are encoded in either direction."""
 
 from typing import get_args
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.core.batch import Padded
+from seqloom.nn import recurrent
+from seqloom.nn.fast.dispatch import cudnn_would_use_float16
 from seqloom.nn.recurrent import Cell, RecurrentLayer, reverse
 
 CELLS: tuple[Cell, ...] = get_args(Cell)
@@ -44,6 +47,41 @@ def by_formula(layer: RecurrentLayer, x: Tensor, state: Tensor) -> Tensor:
             i, f, g, o = (from_x + from_h).chunk(4, -1)
             cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
             return torch.cat((o.sigmoid() * cell.tanh(), cell), -1)
+
+
+@every_cell
+@pytest.mark.parametrize("weight_dropout", [0.0, 0.5])
+def test_no_layer_runs_in_float16(
+    cell: Cell, weight_dropout: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With autocast in bf16, torch would run the layers of cuDNN in float16."""
+    layer = RecurrentLayer(cell, 3, 4, weight_dropout)
+    inputs, state = torch.randn(2, 5, 3), torch.randn(2, layer.state_width)
+    torch.manual_seed(1)
+    expected = layer(inputs, state)
+    monkeypatch.setattr(recurrent, "cudnn_would_use_float16", autocast_is_enabled)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.manual_seed(1)
+        actual = layer(inputs.bfloat16().float(), state)
+        torch.manual_seed(1)
+        from_bf16 = layer(inputs.bfloat16(), state.bfloat16())
+    assert [part.dtype for part in (*actual, *from_bf16)] == [torch.float32] * 4
+    for first, second in zip(actual, expected, strict=True):
+        torch.testing.assert_close(first, second, rtol=0, atol=0.02)
+
+
+def autocast_is_enabled(inputs: Tensor) -> bool:
+    return torch.is_autocast_enabled("cpu")
+
+
+def test_when_cudnn_would_use_float16(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_gpu, on_cpu = Mock(is_cuda=True), Mock(is_cuda=False)
+    assert not cudnn_would_use_float16(on_gpu)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
+    for dtype in (torch.float16, torch.bfloat16):
+        monkeypatch.setattr(torch, "get_autocast_dtype", lambda device, dtype=dtype: dtype)
+        assert cudnn_would_use_float16(on_gpu) == (dtype == torch.bfloat16)
+        assert not cudnn_would_use_float16(on_cpu)
 
 
 @every_cell

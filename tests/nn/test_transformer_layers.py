@@ -1,5 +1,6 @@
 """Transformer layers: residual connections, feed-forward networks, encoder and decoder layers."""
 
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -145,14 +146,24 @@ def test_relu_is_fused_only_without_a_gradient_and_on_a_gpu(
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "my-cc", None])
 @pytest.mark.parametrize("is_installed", [True, False])
-def test_kernels_need_triton_and_a_c_compiler(
-    compiler: str | None, is_installed: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("header", ["Python.h", "other.h"])
+def test_kernels_need_triton_a_c_compiler_and_the_header_of_python(
+    compiler: str | None,
+    is_installed: bool,
+    header: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    (tmp_path / header).touch()
+    folders = {"posix_local": str(tmp_path / "none"), "posix_prefix": str(tmp_path)}
+    monkeypatch.setattr("sysconfig.get_default_scheme", lambda: "posix_local")
+    monkeypatch.setattr("sysconfig.get_paths", lambda scheme: {"include": folders[scheme]})
     monkeypatch.setenv("CC", "my-cc")
     monkeypatch.setattr("shutil.which", lambda name: name if name == compiler else None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if is_installed else None)
     find_triton.cache_clear()
     try:
-        assert find_triton() == (is_installed and compiler is not None)
+        has_header = header == "Python.h"
+        assert find_triton() == (is_installed and compiler is not None and has_header)
     finally:
         find_triton.cache_clear()

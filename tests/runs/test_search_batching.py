@@ -21,7 +21,10 @@ from seqloom.config.schema.decoding import (
     SearchConfig,
 )
 from seqloom.core.errors import DataError
+from seqloom.decoding.fast import captured
 from seqloom.decoding.fast.captured import CapturedSearch, StartedSearch
+from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.search import SearchRequest
 from seqloom.models.interface import Memory, State, Step
 from seqloom.models.seq2seq import Model
 from seqloom.runs import predictor as predictor_module
@@ -43,6 +46,7 @@ from seqloom.tasks.token_task import TokenTask
 from seqloom.text.glossary import RequiredPhrase
 from seqloom.training.loop import train
 from tiny_runs import tiny_config
+from toy_decoders import EchoDecoder, random_memory
 
 TEXTS = ["abc", "ba", "dcba", "a", "cc", "bad", "cab"]
 OUT_OF_MEMORY = (
@@ -110,6 +114,20 @@ def test_run_in_halves_processes_every_item_in_order(numbers: list[int], capacit
     parts = run_in_halves(double, numbers, halves)
     assert [number for part in parts for number in part] == [2 * number for number in numbers]
     assert all(len(part) <= capacity for part in parts)
+
+
+def test_programs_of_earlier_searches_are_dropped_if_memory_runs_out() -> None:
+    """They hold memory that `torch.cuda.empty_cache` does not free."""
+    decoder, memory = EchoDecoder(3, 5), random_memory(3, [2, 3])
+    CapturedSearch(Greedy())(decoder, memory, SearchRequest([2, 2]))
+    assert decoder in captured._PROGRAMS
+
+    def with_free_memory(batch: list[int]) -> list[int]:
+        if decoder in captured._PROGRAMS:
+            raise torch.OutOfMemoryError(OUT_OF_MEMORY)
+        return batch
+
+    assert run_in_halves(with_free_memory, [1, 2], halves) == [[1], [2]]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
 from seqloom.data.batching.packing import PackedLayout
 from seqloom.models.build import build_model
-from seqloom.models.transformer import TransformerEncoder
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
+from seqloom.nn.fast.dispatch import gpu_has_bf16
 from seqloom.nn.fast.fused_transformer import supports
 from seqloom.training import loop
 from seqloom.training.distributed import World
@@ -267,6 +268,23 @@ def test_bf16_is_chosen_on_a_cpu_only_if_it_is_measured_to_be_faster(
     assert select.choose_precision(explicit, vectors, ONE_RANK.device) == "bf16"
 
 
+@pytest.mark.parametrize(
+    ("capability", "chosen"), [((7, 5), "fp32"), ((8, 0), "bf16"), ((9, 0), "bf16")]
+)
+def test_bf16_is_chosen_on_a_gpu_only_if_it_has_instructions_for_it(
+    capability: tuple[int, int], chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch emulates bf16 on older GPUs, and says that they support it."""
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *given: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    gpu_has_bf16.cache_clear()
+    try:
+        settings, gpu = tiny_config().training, torch.device("cuda", 0)
+        assert select.choose_precision(settings, Tokens(8), gpu) == chosen
+    finally:
+        gpu_has_bf16.cache_clear()
+
+
 def test_a_matrix_product_is_timed() -> None:
     assert 0 < select.product_seconds(torch.float32, 32) < 5
 
@@ -322,6 +340,21 @@ def test_layers_with_fused_kernels_are_not_compiled(monkeypatch: pytest.MonkeyPa
         "model.encoder.positions={kind='rotary'}",
     ):
         assert compiles(tiny_config(*TRANSFORMER, *long, *FUSED, change), PACKED, 1), change
+
+
+@pytest.mark.parametrize("score", ["{kind='bilinear'}", "{kind='additive'}"])
+def test_layers_with_another_score_than_the_dot_product_are_not_fused(score: str) -> None:
+    """The kernels would ignore its weights."""
+    part = Signature(Tokens(20), Tokens(20), shared=False)
+    for side in ("encoder", "decoder"):
+        changes = (*TRANSFORMER, *FUSED, f"model.{side}.attention.score={score}")
+        model = build_model(tiny_config(*changes).model, part)
+        assert [has_fused(model.encoder), has_fused(model.decoder)].count(False) == 1, side
+
+
+def has_fused(part: object) -> bool:
+    assert isinstance(part, TransformerEncoder | TransformerDecoder)
+    return supports(part.layers)
 
 
 def test_layers_with_a_changed_forward_are_not_fused() -> None:

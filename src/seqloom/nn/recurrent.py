@@ -28,7 +28,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from seqloom.core.batch import Padded
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.fast.dispatch import trains_on_cpu
+from seqloom.nn.fast.dispatch import cudnn_would_use_float16, trains_on_cpu
 from seqloom.nn.fast.gru import gru, is_gru_faster
 from seqloom.nn.fast.repeated_gru import repeated_gru
 
@@ -77,6 +77,9 @@ class RecurrentLayer(nn.Module):
 
         Return the hidden vectors (B, T, N) and the final state (B, C).
         """
+        if cudnn_would_use_float16(inputs):
+            with torch.autocast(inputs.device.type, enabled=False):
+                return self(inputs.float(), state.float())
         if self.cell == "gru" and is_gru_faster(inputs, self.network.all_weights[0][1]):
             hidden = gru(inputs.transpose(0, 1).contiguous(), state, self.weights())  # (T, B, N)
             return hidden.transpose(0, 1), hidden[-1]

@@ -15,6 +15,7 @@ from seqloom.config.schema.decoding import (
     SampleConfig,
 )
 from seqloom.core.errors import DataError
+from seqloom.decoding.fast.captured import free_gpu_memory
 from seqloom.decoding.search import SearchRequest
 from seqloom.tasks.task import ModelInput
 
@@ -148,8 +149,8 @@ def run_in_halves(
                 f"a single line does not fit into GPU memory: {first_line}. Split the line, use a "
                 "narrower beam or fewer samples, or free GPU memory"
             ) from error
-    # Empty the cache only after the exception is released: its traceback references the tensors.
-    torch.cuda.empty_cache()
+    # Free memory only after the exception is released: its traceback references the tensors.
+    free_gpu_memory()
     return [result for part in parts for result in run_in_halves(function, part, split)]
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -29,6 +30,15 @@ def best_device() -> torch.device:
         return torch.device("cuda")
     torch.cuda.set_device(index)  # for tensors that are created on "cuda" without an index
     return torch.device("cuda", index)
+
+
+def as_current_device(device: torch.device) -> AbstractContextManager[object]:
+    """Context manager in which this GPU is the current one. For a CPU, it does nothing.
+
+    Each thread has a current GPU of its own, which at first is "cuda:0". Triton kernels and new CUDA
+    streams use the current one.
+    """
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def _check_gpu(name: str, index: int | None) -> None:

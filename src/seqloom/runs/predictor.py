@@ -37,6 +37,7 @@ from seqloom.runs.batching import (
     input_tokens,
     run_in_halves,
 )
+from seqloom.runs.device import as_current_device
 from seqloom.runs.length_limits import check_lengths, cut_at_newline, output_limit, without_end
 from seqloom.runs.mbr import candidate_searches, rank_by_expected_utility
 from seqloom.runs.options import (
@@ -381,7 +382,7 @@ class Predictor:
         in_precision = torch.autocast(
             self.device.type, self.precision, enabled=self.precision is not None
         )
-        with torch.inference_mode(), in_precision:
+        with torch.inference_mode(), in_precision, as_current_device(self.device):
             memory = self.encode(batch.inputs)
             if callback is not None:
                 streaming = StreamingDecoder(decoder, callback, batch.indices, request.max_lengths)
@@ -425,7 +426,7 @@ class Predictor:
         self.check_target_lengths(target_ids)
 
         def score_batch(indices: list[int]) -> list[Hypothesis]:
-            with torch.inference_mode():
+            with torch.inference_mode(), as_current_device(self.device):
                 return force(
                     self.model.decoder,
                     self.encode([inputs[index] for index in indices]),

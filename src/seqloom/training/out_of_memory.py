@@ -6,6 +6,7 @@ import torch
 
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import TrainingError
+from seqloom.decoding.fast.captured import free_gpu_memory
 from seqloom.training.event_log import Event
 from seqloom.training.session import Session
 from seqloom.training.step import SeededBatch, StepOutOfMemory, StepResult
@@ -39,7 +40,7 @@ def split_on_out_of_memory(
                 ) from error
         # The exception is released here. Its traceback references tensors.
         session.optimizer.zero_grad(set_to_none=True)
-        torch.cuda.empty_cache()
+        free_gpu_memory()
         largest = max((part.batch for part in parts), key=_tokens)
         if is_own and largest.size == 1:
             raise TrainingError(

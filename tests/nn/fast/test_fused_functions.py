@@ -475,6 +475,7 @@ def test_when_layers_are_fused(monkeypatch: pytest.MonkeyPatch) -> None:
             "model.encoder.attention.heads=4",  # each head is 8 wide
             "model.encoder.positions={kind='rotary'}",
             "model.encoder.attention.score={kind='additive'}",
+            "model.encoder.attention.score={kind='bilinear'}",
             "model.encoder.remove_residual=1",
         ):
             assert not can_fuse(encoder_layers(change)), change

@@ -26,7 +26,8 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "TRITON_INTERPRETED", True)
 
 
-def test_self_attention_follows_the_slots_of_each_hypothesis() -> None:
+@pytest.mark.parametrize("adjacent", ["heads", "rows"])
+def test_self_attention_follows_the_slots_of_each_hypothesis(adjacent: str) -> None:
     torch.manual_seed(0)
     rows, capacity = 4, 40
     position = torch.zeros((), dtype=torch.long)
@@ -36,6 +37,8 @@ def test_self_attention_follows_the_slots_of_each_hypothesis() -> None:
     for _ in range(capacity):
         projected = torch.randn(rows, 3 * HEADS * WIDTH).chunk(3, dim=1)
         queries, keys, values = (part.reshape(rows, HEADS, 1, WIDTH) for part in projected)
+        if adjacent == "rows":  # in memory
+            keys = keys.transpose(0, 1).contiguous().transpose(0, 1)
         assert can_use_kernels(queries, values)
         context = self_attention_step(queries, KeysValues(keys, values), for_kernel, 0.3)
         memory = for_torch.append(KeysValues(keys, values))

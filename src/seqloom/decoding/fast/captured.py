@@ -16,7 +16,6 @@ import copy
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
@@ -165,8 +164,8 @@ class SearchProgram:
     def smaller(self, sources: int) -> "SearchProgram | None":
         """Return a much smaller program in which this many sources can continue, if there is one.
 
-        There is none if the GPU has too little memory for it. Smaller programs have fewer different
-        lengths than other programs, so that several batches use the same one.
+        Raises an OutOfMemoryError if the GPU has too little memory for it. Smaller programs have
+        fewer different lengths than other programs, so that several batches use the same one.
         """
         limit = SMALLER_SHARE * self.shape.sources
         sizes = [rows // self.search.width for rows in SMALLER_BATCHES]
@@ -180,9 +179,7 @@ class SearchProgram:
             source_length=next_power(self.shape.source_length),
             max_steps=next_power(self.shape.max_steps),
         )
-        with suppress(torch.OutOfMemoryError):
-            return cached_program(decoder, shape, self.memory)
-        return None
+        return cached_program(decoder, shape, self.memory)
 
     @torch.inference_mode()
     def load(self, other: "SearchProgram", sources: Array) -> None:
@@ -246,6 +243,8 @@ class StartedSearch:
         self._parts: list[SearchPart] = []
         self._reported: dict[int, list[Hypothesis]] = {}
         """The hypotheses that were passed to `on_finished`, by the index of the source."""
+        self._has_memory = True
+        """False after the GPU had too little memory for a smaller program."""
 
     def advance(self, steps: int) -> None:
         """Extend every hypothesis by so many tokens, but not beyond the maximum length."""
@@ -266,7 +265,7 @@ class StartedSearch:
                 if len(unfinished) == 0:
                     break
                 self._report(np.delete(self._sources, unfinished))
-                smaller = self._program.smaller(len(unfinished))
+                smaller = self._smaller_program(len(unfinished))
                 if smaller is not None:
                     self._continue_in(smaller, unfinished)
                 self.advance(self._program.check_interval)
@@ -293,6 +292,15 @@ class StartedSearch:
         for source in sources:
             self._reported[source] = hypotheses[source]
             on_finished(source, hypotheses[source])
+
+    def _smaller_program(self, sources: int) -> SearchProgram | None:
+        """Return the smaller program for this many sources; None if there is none, or no memory."""
+        if self._has_memory:
+            try:
+                return self._program.smaller(sources)
+            except torch.OutOfMemoryError:
+                self._has_memory = False
+        return None
 
     def _continue_in(self, program: SearchProgram, sources: Array) -> None:
         """Compute the further steps of these sources of the current program in another program."""
@@ -383,21 +391,24 @@ def capture_graphs(
     begin: Callable[[], None], advance: Callable[[], None], device: torch.device
 ) -> tuple[torch.cuda.CUDAGraph, torch.cuda.CUDAGraph]:
     """Capture both functions as CUDA graphs that share a memory pool."""
-    stream = _warmup_stream(device)
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(stream):  # Warm-up: the first runs compile kernels.
-        for _ in range(2):
-            begin()
-            advance()
-    torch.cuda.current_stream(device).wait_stream(stream)
+    warm_up, capture = _streams(device)
+    warm_up.wait_stream(torch.cuda.current_stream(device))
+    try:
+        with torch.cuda.stream(warm_up):  # the first runs compile kernels
+            for _ in range(2):
+                begin()
+                advance()
+    finally:
+        torch.cuda.current_stream(device).wait_stream(warm_up)
     begin_graph, advance_graph = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
     # CUDA can capture only one graph at a time. Other threads, which use other models, may allocate
     # memory in the meantime. In the default mode, this would be an error.
     mode = "thread_local"
-    with _capture_lock:
-        with torch.cuda.graph(begin_graph, capture_error_mode=mode):
+    with _capture_lock, torch.cuda.device(device):
+        with torch.cuda.graph(begin_graph, stream=capture, capture_error_mode=mode):
             begin()
-        with torch.cuda.graph(advance_graph, pool=begin_graph.pool(), capture_error_mode=mode):
+        pool = begin_graph.pool()
+        with torch.cuda.graph(advance_graph, pool, capture, capture_error_mode=mode):
             advance()
     return begin_graph, advance_graph
 
@@ -415,13 +426,13 @@ _capture_lock = Lock()
 
 
 @cache
-def _warmup_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the CUDA stream for the warm-up runs, which precede the capture of a graph.
+def _streams(device: torch.device) -> tuple[torch.cuda.Stream, torch.cuda.Stream]:
+    """Return the CUDA streams for the warm-up runs before a capture, and for the capture.
 
-    All warm-up runs on a device use the same stream, because the allocator reuses freed memory only
+    All captures on a device use the same two streams, because the allocator reuses freed memory only
     within a stream.
     """
-    return torch.cuda.Stream(device)
+    return torch.cuda.Stream(device), torch.cuda.Stream(device)
 
 
 _PROGRAMS: "WeakKeyDictionary[StepDecoder, OrderedDict[ProgramShape, SearchProgram]]"
@@ -443,6 +454,16 @@ def cached_program(decoder: StepDecoder, shape: ProgramShape, memory: Memory) ->
             programs.popitem(last=False)
     programs.move_to_end(shape)
     return programs[shape]
+
+
+def free_gpu_memory() -> None:
+    """Drop all cached programs, and return unused memory to the GPU. Without a GPU, only the former.
+
+    Call this after an OutOfMemoryError. Programs whose search is not finished stay until it is.
+    """
+    _PROGRAMS.clear()
+    with _capture_lock:
+        torch.cuda.empty_cache()
 
 
 def allocated_bytes(device: torch.device) -> int:

@@ -9,7 +9,9 @@ import importlib.util
 import os
 import platform
 import shutil
+import sysconfig
 from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -23,6 +25,8 @@ PRODUCTS_USE_ONE_THREAD = os.environ.get(THREADS_VARIABLE) == "1"
 of `seqloom serve` or with `--threads 1`. `torch.set_num_threads` does not limit OpenBLAS."""
 MAX_NORM_WIDTH = 8192
 """Maximum width of vectors that the kernel of layer normalisation supports."""
+BF16_CAPABILITY = (8, 0)
+"""The lowest compute capability of NVIDIA GPUs that have instructions for bf16 (Ampere)."""
 TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """True if Triton interprets its kernels on a CPU. This is slow and meant for tests."""
 
@@ -35,6 +39,16 @@ def on_cpu_without_autocast(tensor: Tensor) -> bool:
 def trains_on_cpu(tensor: Tensor, weight: Tensor) -> bool:
     """Return True if `tensor` is on a CPU, autocast is disabled and `weight` gets a gradient."""
     return torch.is_grad_enabled() and weight.requires_grad and on_cpu_without_autocast(tensor)
+
+
+def cudnn_would_use_float16(inputs: Tensor) -> bool:
+    """Return True if torch would run a recurrent layer in float16, although autocast uses bf16.
+
+    torch does so for the recurrent layers of cuDNN. Gradients become zero in float16 if they are
+    small, and there is no loss scaling with bf16.
+    """
+    is_active = inputs.is_cuda and torch.is_autocast_enabled("cuda")
+    return is_active and torch.get_autocast_dtype("cuda") == torch.bfloat16
 
 
 def can_use_kernels(queries: Tensor, values: Tensor) -> bool:
@@ -92,20 +106,39 @@ def can_fuse_loss(features: Tensor) -> bool:
 def has_triton(tensor: Tensor) -> bool:
     """Return True if Triton kernels can read this tensor and torch.compile is not active.
 
-    Triton runs kernels on the current GPU, so the tensor must be on that one.
+    Triton runs kernels on the current GPU, so the tensor must be on that one. The kernels need a GPU
+    that computes in bf16.
     """
     if torch.compiler.is_compiling():
         return False
     on_current_gpu = tensor.is_cuda and tensor.get_device() == torch.cuda.current_device()
-    return (on_current_gpu or TRITON_INTERPRETED) and find_triton()
+    can_run = (on_current_gpu and gpu_has_bf16(tensor.device)) or TRITON_INTERPRETED
+    return can_run and find_triton()
+
+
+@cache
+def gpu_has_bf16(device: torch.device) -> bool:
+    """Return True if the GPU has instructions for bf16.
+
+    `torch.cuda.is_bf16_supported` is True for all GPUs, because torch emulates bf16 on older ones.
+    There it is several times slower than float32.
+    """
+    return torch.cuda.get_device_capability(device) >= BF16_CAPABILITY
 
 
 @cache
 def find_triton() -> bool:
-    """Return True if Triton is installed, and a C compiler, which Triton needs to run a kernel."""
+    """Return True if Triton is installed, and what it needs to run a kernel.
+
+    This is a C compiler and Python.h, the header file of Python's development package.
+    """
     compilers = (os.environ.get("CC"), "cc", "gcc", "clang")
     has_compiler = any(name and shutil.which(name) for name in compilers)
-    return has_compiler and importlib.util.find_spec("triton") is not None
+    # On Debian, the default scheme names a folder in /usr/local, and the headers are in /usr.
+    schemes = (sysconfig.get_default_scheme(), "posix_prefix")
+    folders = [sysconfig.get_paths(scheme)["include"] for scheme in schemes]
+    has_header = any(Path(folder, "Python.h").exists() for folder in folders)
+    return has_compiler and has_header and importlib.util.find_spec("triton") is not None
 
 
 def needs_gradient(*tensors: Tensor) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from seqloom.nn.attention import DotScore
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, LearnedLookup
 from seqloom.nn.fast import fused_functions as fused
@@ -86,7 +87,7 @@ def _is_standard(layer: nn.Module) -> bool:
         linears += [attention.to_query, attention.to_key, attention.to_value]
         linears.append(attention.output_projection)
         if not (
-            attention.score.is_product
+            type(attention.score) is DotScore  # kernels compute no other product
             and attention.selection == "softmax"
             and attention.dropout == 0
             and attention.projection == "linear"

@@ -35,21 +35,31 @@ def self_attention_step(
 ) -> Tensor:
     """Store the keys and values of the current position, then attend to all positions up to it.
 
-    queries, keys and values (R, H, 1, D), with D contiguous in memory -> (R, H, D)
+    queries, keys and values (R, H, 1, D) -> (R, H, D)
     """
     rows, heads, _, width = queries.shape
+    queries, new_keys, new_values = map(_with_adjacent_heads, (queries, new.keys, new.values))
     out = queries.new_empty(rows, heads, width)
     keys, values = cache.store
     slots = cache.table.slots
     _kernels().self_attention_kernel[(rows * heads,)](
-        *(queries, new.keys, new.values, keys, values, slots, cache.position, out),
-        *(queries.stride(0), new.keys.stride(0), new.values.stride(0), slots.shape[1], scale),
+        *(queries, new_keys, new_values, keys, values, slots, cache.position, out),
+        *(queries.stride(0), new_keys.stride(0), new_values.stride(0), slots.shape[1], scale),
         HEADS=heads,
         WIDTH=width,
         BLOCK=BLOCK,
         num_warps=1,
     )
     return out
+
+
+def _with_adjacent_heads(part: Tensor) -> Tensor:
+    """Return a tensor (R, H, 1, D) in which the H · D entries of a row are adjacent in memory.
+
+    The kernel needs this. The keys of `BilinearScore` for example have another layout.
+    """
+    width = part.shape[3]
+    return part if (part.stride(1), part.stride(3)) == (width, 1) else part.contiguous()
 
 
 def cross_attention_step(queries: Tensor, memory: KeysValues, mask: Tensor, scale: float) -> Tensor:

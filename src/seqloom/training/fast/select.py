@@ -18,7 +18,7 @@ from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
-from seqloom.nn.fast.dispatch import find_triton
+from seqloom.nn.fast.dispatch import find_triton, gpu_has_bf16
 from seqloom.nn.fast.fused_functions import MAX_LENGTH
 from seqloom.nn.fast.fused_transformer import supports
 
@@ -139,7 +139,7 @@ def choose_precision(
     if isinstance(target, Vectors):
         return "fp32"
     if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+        return "bf16" if gpu_has_bf16(device) else "fp32"
     return "bf16" if bf16_is_faster_on_cpu() else "fp32"
 
 
