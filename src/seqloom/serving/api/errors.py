@@ -150,6 +150,11 @@ def busy_error(message: str) -> ApiError:
     return ApiError(503, "busy", message, headers={"Retry-After": "1"})
 
 
+def internal_error() -> ApiError:
+    """Return a 500 error: an unexpected exception occurred."""
+    return ApiError(500, "internal", "internal server error; see the server's log for details")
+
+
 def stopping_error() -> ApiError:
     """Return a 503 error: the server is shutting down."""
     return ApiError(
@@ -225,9 +230,7 @@ async def handle_http_exception(request: Request, error: Exception) -> JSONRespo
 
 async def handle_internal_error(request: Request, error: Exception) -> JSONResponse:
     """Respond with 500 to an unexpected exception. Only the server's log contains the traceback."""
-    return ApiError(
-        500, "internal", "internal server error; see the server's log for details"
-    ).response_to(request)
+    return internal_error().response_to(request)
 
 
 def wrong_content_type(expected: str, content_type: str) -> ApiError:

@@ -11,9 +11,16 @@ log = logging.getLogger(__name__)
 def log_request(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
     """Log the client, the method, the path, the status and the duration of a request.
 
-    The line does not contain the query string, because it can contain an API key. Special characters
-    of the path are escaped, so that a request cannot forge lines.
+    The line does not contain the query string, because it can contain an API key.
     """
     client = (scope.get("client") or ("-",))[0]
-    path = quote(scope["path"], safe="/:@")
+    path = escape_path(scope)
     log.info('%s "%s %s" %d %.1f ms', client, scope["method"], path, status, 1000 * seconds)
+
+
+def escape_path(scope: MutableMapping[str, Any]) -> str:
+    """Return the path of a request for a log.
+
+    Special characters are escaped, so that a request cannot forge lines.
+    """
+    return quote(scope["path"], safe="/:@")

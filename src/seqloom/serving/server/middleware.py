@@ -6,14 +6,16 @@ It checks the Host and Origin headers, and adds the security headers to every re
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seqloom.serving.api.errors import ApiError
+from seqloom.serving.api.errors import ApiError, internal_error
 from seqloom.serving.http.access_checks import check_access
+from seqloom.serving.http.access_log import escape_path
 from seqloom.serving.http.options import HttpOptions
 from seqloom.serving.server.admission import (
     AdmissionControl,
@@ -22,6 +24,8 @@ from seqloom.serving.server.admission import (
     overloaded_error,
 )
 from seqloom.serving.server.limits import Limits
+
+log = logging.getLogger(__name__)
 
 IMAGE_PATH = "/api/caption"
 HEADERS = {
@@ -54,7 +58,8 @@ CLIENT_CLOSED_REQUEST = 499
 class RequestMiddleware:
     """ASGI middleware that checks each request, reads its body and limits its duration.
 
-    observe:      called after every request; status 499 means that the client disconnected
+    observe:      called after every request; status 499 means that the client disconnected, and
+                  status 500 that an unexpected exception occurred
     admission:    rejects requests that run a model if the server is overloaded
     model_routes: maps the paths of requests that run a model to their routes
     options:      accepted host names and origins, and the origins whose pages may show the page of
@@ -87,18 +92,7 @@ class RequestMiddleware:
         start = time.perf_counter()
         response = ResponseSender(send, self._headers)
         try:
-            check_access(scope, self._options)
-            if scope["method"] == "POST" and scope["path"] in self._model_routes:
-                scope["route"] = self._model_routes[scope["path"]]
-                self._admission.check_capacity()  # reject before reading the body
-                body = await self._read_body(scope, receive)
-                # The slot is taken after the body has arrived, so that slow uploads hold no slot.
-                with self._admission.reserve_slot() as slot:
-                    response.on_last_message = slot.release
-                    await self._run_app(scope, _replay(body), receive, response)
-            else:
-                body = await self._read_body(scope, receive)
-                await self._run_app(scope, _replay(body), receive, response)
+            await self._respond(scope, receive, response)
         except OverloadedError:
             response.status = self._rejection.status
             await self._rejection.send(send)
@@ -106,7 +100,28 @@ class RequestMiddleware:
             await error.response()(scope, receive, response.send)
         except DisconnectedError:
             response.status = CLIENT_CLOSED_REQUEST
+        except Exception:
+            # The exception is not raised again: the HTTP server would discard it.
+            log.exception("error while processing %s %s", scope["method"], escape_path(scope))
+            if response.started:  # by the application, which may have sent an error response
+                response.status = 500
+            else:
+                await internal_error().response()(scope, receive, response.send)
         self._observe(scope, response.status, time.perf_counter() - start)
+
+    async def _respond(self, scope: Scope, receive: Receive, response: "ResponseSender") -> None:
+        check_access(scope, self._options)
+        if scope["method"] == "POST" and scope["path"] in self._model_routes:
+            scope["route"] = self._model_routes[scope["path"]]
+            self._admission.check_capacity()  # reject before reading the body
+            body = await self._read_body(scope, receive)
+            # The slot is taken after the body has arrived, so that slow uploads hold no slot.
+            with self._admission.reserve_slot() as slot:
+                response.on_last_message = slot.release
+                await self._run_app(scope, _replay(body), receive, response)
+        else:
+            body = await self._read_body(scope, receive)
+            await self._run_app(scope, _replay(body), receive, response)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         limits = self._limits

@@ -1,0 +1,146 @@
+"""The middleware of every request: unexpected exceptions."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from async_runner import run_async
+from in_process_server import respond
+from seqloom.serving.http.options import HttpOptions
+from seqloom.serving.server.admission import AdmissionControl
+from seqloom.serving.server.limits import Limits
+from seqloom.serving.server.middleware import RequestMiddleware
+from server_process import error_of
+
+LOGGER = "seqloom.serving.server.middleware"
+
+
+@dataclass
+class Exchange:
+    """One request to a middleware, and the messages that the server got as its response.
+
+    statuses: the statuses that the observer got
+    """
+
+    scope: Scope
+    sent: list[Message] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.sent)
+
+
+def exchange(
+    app: ASGIApp,
+    path: str = "/api/runs",
+    *,
+    method: str = "GET",
+    limits: Limits | None = None,
+    model_routes: Mapping[str, Any] | None = None,
+) -> Exchange:
+    """Send one request without a body to an application behind the middleware."""
+    limits = limits or Limits()
+    result = Exchange({"type": "http", "method": method, "path": path, "headers": []})
+
+    def observe(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        result.statuses.append(status)
+
+    async def send(message: Message) -> None:
+        result.sent.append(message)
+
+    async def work() -> None:
+        middleware = RequestMiddleware(
+            app,
+            limits=limits,
+            admission=AdmissionControl(limits),
+            observe=observe,
+            model_routes=model_routes or {},
+            options=HttpOptions(),
+        )
+        await middleware(result.scope, receive_once(), send)
+
+    run_async(work())
+    return result
+
+
+def receive_once() -> Receive:
+    """An ASGI `receive` function of a request with an empty body. The client never disconnects."""
+    messages: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    return receive
+
+
+def start_response(content_type: bytes) -> Message:
+    headers = [(b"content-type", content_type)]
+    return {"type": "http.response.start", "status": 200, "headers": headers}
+
+
+def failing_app(*messages: Message) -> ASGIApp:
+    """An application that sends messages and then raises an exception."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        for message in messages:
+            await send(message)
+        raise ValueError("secret")
+
+    return app
+
+
+def traceback_records(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.exc_info]
+
+
+def test_an_unexpected_exception_gets_500_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    result = exchange(failing_app(), "/forged\nline")
+    assert [message["type"] for message in result.sent] == [
+        "http.response.start",
+        "http.response.body",
+    ]
+    assert (result.sent[0]["status"], result.statuses) == (500, [500])
+    assert json.loads(result.body)["kind"] == "internal"
+    assert b"secret" not in result.body
+    assert b"x-content-type-options" in dict(result.sent[0]["headers"])
+    [record] = traceback_records(caplog)
+    assert (record.name, record.levelname) == (LOGGER, "ERROR")
+    assert record.getMessage() == "error while processing GET /forged%0Aline"
+    assert "ValueError: secret" in caplog.text
+
+
+def test_an_exception_after_the_start_of_the_response_is_counted_as_500(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    body = {"type": "http.response.body", "body": b"part", "more_body": True}
+    result = exchange(failing_app(start_response(b"text/plain"), body))
+    assert (result.body, result.statuses) == (b"part", [500])
+    assert len(traceback_records(caplog)) == 1
+
+
+def test_an_exception_in_a_route_is_answered_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The application sends the response, and the middleware logs and counts the exception."""
+    statuses: list[int] = []
+    no_catalogue: Any = object()
+    response = respond(
+        "GET",
+        "/api/runs",
+        catalogue=no_catalogue,
+        observe=lambda scope, status, seconds: statuses.append(status),
+    )
+    status, kind, message = error_of(response)
+    assert (status, kind, statuses) == (500, "internal", [500])
+    assert "object" not in message
+    assert len(traceback_records(caplog)) == 1
