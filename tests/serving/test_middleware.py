@@ -1,4 +1,4 @@
-"""The middleware of every request: unexpected exceptions."""
+"""The middleware of every request: unexpected exceptions, paths."""
 
 import asyncio
 import json
@@ -106,7 +106,7 @@ def traceback_records(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecor
 def test_an_unexpected_exception_gets_500_and_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    result = exchange(failing_app(), "/forged\nline")
+    result = exchange(failing_app(), '/a "b')
     assert [message["type"] for message in result.sent] == [
         "http.response.start",
         "http.response.body",
@@ -117,7 +117,7 @@ def test_an_unexpected_exception_gets_500_and_is_logged_once(
     assert b"x-content-type-options" in dict(result.sent[0]["headers"])
     [record] = traceback_records(caplog)
     assert (record.name, record.levelname) == (LOGGER, "ERROR")
-    assert record.getMessage() == "error while processing GET /forged%0Aline"
+    assert record.getMessage() == "error while processing GET /a%20%22b"
     assert "ValueError: secret" in caplog.text
 
 
@@ -144,3 +144,19 @@ def test_an_exception_in_a_route_is_answered_once(caplog: pytest.LogCaptureFixtu
     assert (status, kind, statuses) == (500, "internal", [500])
     assert "object" not in message
     assert len(traceback_records(caplog)) == 1
+
+
+@pytest.mark.parametrize("end", ["%0A", "%0D", "%00", "%1B", "%7F", "%C2%85"])
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/api/translate"), ("GET", "/health"), ("GET", "/docs")]
+)
+def test_paths_with_control_characters_are_not_found(method: str, path: str, end: str) -> None:
+    """Routes also match paths that end in a line break, but admission control would not."""
+    routes: list[Any] = []
+    response = respond(
+        method,
+        path + end,
+        observe=lambda scope, status, seconds: routes.append(scope.get("route")),
+    )
+    assert error_of(response)[:2] == (404, "not-found")
+    assert routes == [None]

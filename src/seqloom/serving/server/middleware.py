@@ -2,11 +2,12 @@
 
 The middleware reads the complete body, within the limits on size and time, and then calls the
 application. If the client disconnects or the deadline passes, the middleware cancels the request.
-It checks the Host and Origin headers, and adds the security headers to every response.
+It checks the path and the Host and Origin headers, and adds the security headers to every response.
 """
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ from seqloom.serving.server.limits import Limits
 log = logging.getLogger(__name__)
 
 IMAGE_PATH = "/api/caption"
+CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -111,6 +113,7 @@ class RequestMiddleware:
 
     async def _respond(self, scope: Scope, receive: Receive, response: "ResponseSender") -> None:
         check_access(scope, self._options)
+        _check_path(scope["path"])
         if scope["method"] == "POST" and scope["path"] in self._model_routes:
             scope["route"] = self._model_routes[scope["path"]]
             self._admission.check_capacity()  # reject before reading the body
@@ -212,6 +215,19 @@ class ResponseSender:
         elif not message.get("more_body", False):
             self.on_last_message()
         await self._send(message)
+
+
+def _check_path(path: str) -> None:
+    """Raise a 404 error if a path contains a control character.
+
+    The patterns of Starlette's routes end in `$`, which also matches before a line break at the end.
+    Without this check, a request for "/api/translate\\n" would run a model without a slot, because
+    the path is not in `model_routes`.
+    """
+    if CONTROL_CHARACTER.search(path):
+        raise ApiError(
+            404, "not-found", "there is no such route: the path contains a control character"
+        )
 
 
 async def _receive_body(receive: Receive, max_bytes: int) -> bytes:
