@@ -1,4 +1,4 @@
-"""The middleware of every request: unexpected exceptions, paths."""
+"""The middleware of every request: unexpected exceptions, deadlines, disconnects, paths."""
 
 import asyncio
 import json
@@ -44,8 +44,12 @@ def exchange(
     method: str = "GET",
     limits: Limits | None = None,
     model_routes: Mapping[str, Any] | None = None,
+    disconnects: bool = False,
 ) -> Exchange:
-    """Send one request without a body to an application behind the middleware."""
+    """Send one request without a body to an application behind the middleware.
+
+    disconnects: whether the client disconnects after it has sent the request
+    """
     limits = limits or Limits()
     result = Exchange({"type": "http", "method": method, "path": path, "headers": []})
 
@@ -64,15 +68,16 @@ def exchange(
             model_routes=model_routes or {},
             options=HttpOptions(),
         )
-        await middleware(result.scope, receive_once(), send)
+        await middleware(result.scope, receive_once(disconnects), send)
 
     run_async(work())
     return result
 
 
-def receive_once() -> Receive:
-    """An ASGI `receive` function of a request with an empty body. The client never disconnects."""
-    messages: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+def receive_once(disconnects: bool) -> Receive:
+    """An ASGI `receive` function of a request with an empty body."""
+    messages: list[Message] = [{"type": "http.disconnect"}] if disconnects else []
+    messages.append({"type": "http.request", "body": b"", "more_body": False})
 
     async def receive() -> Message:
         if messages:
@@ -95,6 +100,17 @@ def failing_app(*messages: Message) -> ASGIApp:
         for message in messages:
             await send(message)
         raise ValueError("secret")
+
+    return app
+
+
+def endless_app(*messages: Message) -> ASGIApp:
+    """An application that sends messages and then never ends."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        for message in messages:
+            await send(message)
+        await asyncio.Event().wait()
 
     return app
 
@@ -160,3 +176,63 @@ def test_paths_with_control_characters_are_not_found(method: str, path: str, end
     )
     assert error_of(response)[:2] == (404, "not-found")
     assert routes == [None]
+
+
+SHORT_DEADLINE = Limits(deadline_seconds=0.05)
+PART: Message = {"type": "http.response.body", "body": b"part\n\n", "more_body": True}
+LAST_PART: Message = {"type": "http.response.body", "body": b"last"}
+
+
+def test_a_stream_ends_with_an_error_event_at_the_deadline() -> None:
+    app = endless_app(start_response(b"text/event-stream; charset=utf-8"), PART)
+    result = exchange(app, "/api/translate/stream", limits=SHORT_DEADLINE)
+    part, _, name, data, *end = result.body.decode().split("\n")
+    assert (part, name, end) == ("part", "event: error", ["", ""])
+    content = json.loads(data.removeprefix("data: "))
+    assert content["kind"] == "deadline"
+    assert "took longer than 0.05 s" in content["error"]
+    assert not result.sent[-1].get("more_body", False)
+    assert result.statuses == [503]
+    assert result.scope["error_kind"] == "deadline"
+
+
+def test_a_stream_in_the_format_of_openai_ends_with_its_error_at_the_deadline() -> None:
+    app = endless_app(start_response(b"text/event-stream"), PART)
+    result = exchange(app, "/v1/completions", limits=SHORT_DEADLINE)
+    event = result.body.decode().removeprefix("part\n\n")
+    error = json.loads(event.removeprefix("data: "))["error"]
+    assert (error["code"], error["type"]) == ("deadline", "server_error")
+    assert result.statuses == [503]
+
+
+def test_another_response_that_has_started_is_cut_and_counted_as_503() -> None:
+    app = endless_app(start_response(b"application/json"), PART)
+    result = exchange(app, limits=SHORT_DEADLINE)
+    assert (result.body, result.statuses) == (b"part\n\n", [503])
+    assert result.sent[-1]["more_body"], "the response is not complete"
+
+
+def test_a_complete_response_keeps_its_status_at_the_deadline() -> None:
+    app = endless_app(start_response(b"text/event-stream"), LAST_PART)
+    result = exchange(app, limits=SHORT_DEADLINE)
+    assert (result.body, result.statuses) == (b"last", [200])
+
+
+def test_a_request_without_a_response_gets_503_at_the_deadline() -> None:
+    result = exchange(endless_app(), limits=SHORT_DEADLINE)
+    assert (result.sent[0]["status"], result.statuses) == (503, [503])
+    assert json.loads(result.body)["kind"] == "deadline"
+
+
+@pytest.mark.parametrize("messages", [(), (start_response(b"text/event-stream"), PART)])
+def test_a_disconnect_is_counted_as_499(messages: tuple[Message, ...]) -> None:
+    result = exchange(endless_app(*messages), disconnects=True)
+    assert (len(result.sent), result.statuses) == (len(messages), [499])
+
+
+def test_a_stream_ends_with_an_error_event_after_an_exception() -> None:
+    result = exchange(failing_app(start_response(b"text/event-stream"), PART))
+    assert b"event: error\n" in result.body
+    assert b'"kind": "internal"' in result.body
+    assert b"secret" not in result.body
+    assert result.statuses == [500]

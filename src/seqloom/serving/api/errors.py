@@ -4,6 +4,7 @@ Every error has the body {"error": message, "kind": name, "problems": [{"where",
 LibreTranslate clients read `error`; programs should test `kind`.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -138,11 +139,24 @@ class ApiError(Exception):
 
     def response_to(self, request: Request) -> JSONResponse:
         """Return the error response. Under /v1/, the response has the format of OpenAI."""
+        request.scope["error_kind"] = self.kind  # for the access log
         if not request.url.path.startswith(OPENAI_PREFIX):
             return self.response()
         field = self.details[0].where if self.details else None
         body = openai_error_body(str(self), self.kind, field, self.status)
         return JSONResponse(body, self.status, self.headers)
+
+    def last_event(self, path: str) -> str:
+        """Return the event that ends a stream of the route `path` with this error."""
+        if path.startswith(OPENAI_PREFIX):
+            body = openai_error_body(str(self), self.kind, status=self.status)
+            return f"data: {json.dumps(body)}\n\n"
+        return format_event("error", {"error": str(self), "kind": self.kind})
+
+
+def format_event(name: str, content: dict[str, Any]) -> str:
+    """Return a server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
 def busy_error(message: str) -> ApiError:

@@ -7,7 +7,6 @@ event: error    an error that occurred after the event `start`
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -26,7 +25,7 @@ from seqloom.serving.api.completion import (
     completion_decoding,
     prepare_prompts,
 )
-from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
+from seqloom.serving.api.errors import ERROR_RESPONSES, format_event, invalid_field
 from seqloom.serving.api.schemas.predictions import (
     CompleteRequest,
     Output,
@@ -245,10 +244,6 @@ class OutputStream:
 
 def _done_event(prediction: Prediction) -> str:
     return format_event("done", Output.from_prediction(prediction).model_dump(mode="json"))
-
-
-def format_event(name: str, content: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
 async def respond_with_events(events: AsyncIterator[str]) -> StreamingResponse:

@@ -11,11 +11,13 @@ log = logging.getLogger(__name__)
 def log_request(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
     """Log the client, the method, the path, the status and the duration of a request.
 
-    The line does not contain the query string, because it can contain an API key.
+    The line of an error ends with its kind, for example "deadline". No line contains the query
+    string, because it can contain an API key.
     """
     client = (scope.get("client") or ("-",))[0]
     path = escape_path(scope)
-    log.info('%s "%s %s" %d %.1f ms', client, scope["method"], path, status, 1000 * seconds)
+    kind = f" {scope['error_kind']}" if "error_kind" in scope else ""
+    log.info('%s "%s %s" %d %.1f ms%s', client, scope["method"], path, status, 1000 * seconds, kind)
 
 
 def escape_path(scope: MutableMapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 The middleware reads the complete body, within the limits on size and time, and then calls the
 application. If the client disconnects or the deadline passes, the middleware cancels the request.
+After the deadline it responds with 503, or ends a stream of events with an error event.
 It checks the path and the Host and Origin headers, and adds the security headers to every response.
 """
 
@@ -96,19 +97,17 @@ class RequestMiddleware:
         try:
             await self._respond(scope, receive, response)
         except OverloadedError:
+            scope["error_kind"] = "busy"
             response.status = self._rejection.status
             await self._rejection.send(send)
         except ApiError as error:
-            await error.response()(scope, receive, response.send)
+            await response.send_error(error, scope, receive)
         except DisconnectedError:
             response.status = CLIENT_CLOSED_REQUEST
         except Exception:
             # The exception is not raised again: the HTTP server would discard it.
             log.exception("error while processing %s %s", scope["method"], escape_path(scope))
-            if response.started:  # by the application, which may have sent an error response
-                response.status = 500
-            else:
-                await internal_error().response()(scope, receive, response.send)
+            await response.send_error(internal_error(), scope, receive)
         self._observe(scope, response.status, time.perf_counter() - start)
 
     async def _respond(self, scope: Scope, receive: Receive, response: "ResponseSender") -> None:
@@ -173,7 +172,9 @@ class RequestMiddleware:
         try:
             await work
         except asyncio.CancelledError:
-            if disconnected or response.started:
+            if response.ended:
+                return
+            if disconnected:
                 raise DisconnectedError from None
             raise ApiError(
                 503,
@@ -185,10 +186,7 @@ class RequestMiddleware:
 
 
 class DisconnectedError(Exception):
-    """Raised if no error response can be sent.
-
-    Either the client disconnected, or the deadline passed after the response had started.
-    """
+    """The client disconnected before it had the complete response."""
 
 
 class ResponseSender:
@@ -197,6 +195,8 @@ class ResponseSender:
     on_last_message: called just before the last message of the response is sent. The middleware
                      frees the slot of the request there, because the client may send its next
                      request as soon as it has the response.
+    started:         True if the response has started
+    ended:           True if the last message of the response is being sent or has been sent
     """
 
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
@@ -205,6 +205,8 @@ class ResponseSender:
         self.on_last_message: Callable[[], None] = lambda: None
         self.status = 500
         self.started = False
+        self.ended = False
+        self._is_event_stream = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -212,9 +214,27 @@ class ResponseSender:
             present = {name.lower() for name, _ in message["headers"]}
             missing = [(name, value) for name, value in self._headers if name not in present]
             message = {**message, "headers": [*message["headers"], *missing]}
+            content_type = dict(message["headers"]).get(b"content-type", b"")
+            self._is_event_stream = content_type.startswith(b"text/event-stream")
         elif not message.get("more_body", False):
+            self.ended = True
             self.on_last_message()
         await self._send(message)
+
+    async def send_error(self, error: ApiError, scope: Scope, receive: Receive) -> None:
+        """Send an error response, or end a stream of events with an error event.
+
+        Other responses that have started remain incomplete. The client notices this, because the
+        HTTP server closes the connection.
+        """
+        scope["error_kind"] = error.kind  # for the access log
+        if not self.started:
+            await error.response()(scope, receive, self.send)
+            return
+        self.status = error.status
+        if self._is_event_stream and not self.ended:
+            event = error.last_event(scope["path"]).encode()
+            await self.send({"type": "http.response.body", "body": event})
 
 
 def _check_path(path: str) -> None:
