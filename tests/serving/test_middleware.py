@@ -1,4 +1,4 @@
-"""The middleware of every request: unexpected exceptions, deadlines, disconnects, paths."""
+"""The middleware of every request: unexpected exceptions, deadlines, disconnects, paths, memory."""
 
 import asyncio
 import json
@@ -236,3 +236,109 @@ def test_a_stream_ends_with_an_error_event_after_an_exception() -> None:
     assert b'"kind": "internal"' in result.body
     assert b"secret" not in result.body
     assert result.statuses == [500]
+
+
+class Uploads:
+    """Uploads of request bodies to one middleware, whose application waits for `released`.
+
+    statuses: the statuses of the finished requests
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.released = asyncio.Event()
+        self.statuses: list[int] = []
+        self.sent: list[Message] = []
+        self.middleware = RequestMiddleware(
+            self._app,
+            limits=limits,
+            admission=AdmissionControl(limits),
+            observe=lambda scope, status, seconds: self.statuses.append(status),
+            model_routes={},
+            options=HttpOptions(),
+        )
+
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await self.released.wait()
+        if scope["path"] == "/broken":
+            raise ValueError("broken")
+        await send(start_response(b"text/plain"))
+        await send(LAST_PART)
+
+    async def upload(self, *parts: bytes, path: str = "/", more: Message | None = None) -> None:
+        """Send a body in parts.
+
+        more: the message after the parts, which are an incomplete body. Default: they are complete
+        """
+        messages: list[Message] = [
+            {"type": "http.request", "body": part, "more_body": True} for part in parts
+        ]
+        messages.append(more or {"type": "http.request", "body": b"", "more_body": False})
+
+        async def receive() -> Message:
+            if not messages:
+                await asyncio.Event().wait()
+            return messages.pop(0)
+
+        async def send(message: Message) -> None:
+            self.sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": path, "headers": []}
+        await self.middleware(scope, receive, send)
+
+
+SMALL_MEMORY = Limits(
+    body_bytes=6, image_bytes=6, buffered_bytes=10, body_seconds=0.2, deadline_seconds=0.3
+)
+
+
+def used_bytes(middleware: RequestMiddleware) -> int:
+    return middleware._body_memory.used
+
+
+def test_bodies_beyond_the_memory_limit_get_503() -> None:
+    """Bodies count while they arrive and while they are processed."""
+
+    async def work() -> None:
+        uploads = Uploads(SMALL_MEMORY)
+        processed = asyncio.ensure_future(uploads.upload(b"ab", b"cd"))
+        part = {"type": "http.request", "body": b"", "more_body": True}
+        arriving = asyncio.ensure_future(uploads.upload(b"abc", b"d", more=part))
+        await asyncio.sleep(0.05)
+        assert used_bytes(uploads.middleware) == 8
+        await uploads.upload(b"ab", b"c")
+        assert uploads.statuses == [503]
+        headers = dict(uploads.sent[0]["headers"])
+        assert headers[b"retry-after"] == b"1"
+        content = json.loads(uploads.sent[1]["body"])
+        assert content["kind"] == "busy"
+        assert "more than 10 bytes" in content["error"]
+        assert used_bytes(uploads.middleware) == 8
+        uploads.released.set()
+        await uploads.upload(b"ab")
+        assert uploads.statuses == [503, 200, 200]
+        await asyncio.gather(processed, arriving)
+
+    run_async(work())
+
+
+def test_the_memory_of_bodies_is_released_however_the_request_ends() -> None:
+    async def work() -> None:
+        uploads = Uploads(SMALL_MEMORY)
+        await uploads.upload(b"abcd")
+        await uploads.upload(b"abc", b"defg")
+        await uploads.upload(b"abcd", more={"type": "http.disconnect"})
+        await uploads.upload(b"ab", more={"type": "http.request", "more_body": True})
+        cancelled = asyncio.ensure_future(uploads.upload(b"abcd"))
+        await asyncio.sleep(0.05)
+        assert used_bytes(uploads.middleware) == 4
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
+        assert used_bytes(uploads.middleware) == 0
+        uploads.released.set()
+        await uploads.upload(b"abcd", path="/broken")
+        await uploads.upload(b"abcdef")
+        assert uploads.statuses == [503, 413, 499, 408, 500, 200]
+        assert used_bytes(uploads.middleware) == 0
+
+    run_async(work())

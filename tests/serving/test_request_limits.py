@@ -21,6 +21,11 @@ def test_limits_are_changed_by_name() -> None:
         ("xyz=3", "xyz: unknown limit; choose one of body_bytes"),
         ("beam=0", "beam: must be at least 1"),
         ("beam=many", "beam: must be a whole number"),
+        (
+            "buffered_bytes=9",
+            "buffered_bytes: must be at least 8388608, the maximum of body_bytes and image_bytes",
+        ),
+        ("image_bytes=999999999", "buffered_bytes: must be at least 999999999, the maximum"),
         ("beam", "'beam' must have the form NAME=VALUE"),
     ],
 )

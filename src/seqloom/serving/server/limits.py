@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.section import Section
@@ -26,6 +26,10 @@ class Limits(Section):
     """Maximum size of a request body that is not an image, in bytes."""
     image_bytes: int = Field(8 * 1024 * 1024, ge=1)
     """Maximum size of an image file, in bytes."""
+    buffered_bytes: int = Field(256 * 1024 * 1024, ge=1, validate_default=True)
+    """Maximum total size of the request bodies that are in memory, in bytes. A body is in memory from
+    the arrival of its first byte to the end of the response. The server rejects further bodies with
+    503."""
     image_pixels: int = Field(16_000_000, ge=1)
     """Maximum number of pixels of an image: width times height."""
     characters: int = Field(5_000, ge=1)
@@ -58,6 +62,17 @@ class Limits(Section):
     """Maximum time for the request body to arrive."""
     header_seconds: float = Field(10.0, ge=0.001)
     """Maximum time for the request headers to arrive, and maximum idle time of a connection."""
+
+    @field_validator("buffered_bytes")
+    @classmethod
+    def _check_buffered_bytes(cls, value: int, info: ValidationInfo) -> int:
+        # If a single body did not fit, all retries of its client would be rejected too.
+        minimum = max(info.data.get("body_bytes", 1), info.data.get("image_bytes", 1))
+        if value < minimum:
+            raise ValueError(
+                f"must be at least {minimum}, the maximum of body_bytes and image_bytes"
+            )
+        return value
 
     @property
     def n_best(self) -> int:

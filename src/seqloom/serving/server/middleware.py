@@ -10,7 +10,8 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -85,6 +86,7 @@ class RequestMiddleware:
         self._admission = admission
         self._model_routes = model_routes
         self._options = options
+        self._body_memory = BodyMemory(limits.buffered_bytes)
         self._headers = security_headers(options.frame_ancestors)
         self._rejection = RejectionSender(overloaded_error(limits), self._headers)
 
@@ -94,38 +96,42 @@ class RequestMiddleware:
             return
         start = time.perf_counter()
         response = ResponseSender(send, self._headers)
-        try:
-            await self._respond(scope, receive, response)
-        except OverloadedError:
-            scope["error_kind"] = "busy"
-            response.status = self._rejection.status
-            await self._rejection.send(send)
-        except ApiError as error:
-            await response.send_error(error, scope, receive)
-        except DisconnectedError:
-            response.status = CLIENT_CLOSED_REQUEST
-        except Exception:
-            # The exception is not raised again: the HTTP server would discard it.
-            log.exception("error while processing %s %s", scope["method"], escape_path(scope))
-            await response.send_error(internal_error(), scope, receive)
+        # The bytes count until the end, because the exceptions below still reference the body.
+        with self._body_memory.reserve() as count_bytes:
+            try:
+                await self._respond(scope, receive, response, count_bytes)
+            except OverloadedError:
+                scope["error_kind"] = "busy"
+                response.status = self._rejection.status
+                await self._rejection.send(send)
+            except ApiError as error:
+                await response.send_error(error, scope, receive)
+            except DisconnectedError:
+                response.status = CLIENT_CLOSED_REQUEST
+            except Exception:
+                # The exception is not raised again: the HTTP server would discard it.
+                log.exception("error while processing %s %s", scope["method"], escape_path(scope))
+                await response.send_error(internal_error(), scope, receive)
         self._observe(scope, response.status, time.perf_counter() - start)
 
-    async def _respond(self, scope: Scope, receive: Receive, response: "ResponseSender") -> None:
+    async def _respond(
+        self, scope: Scope, receive: Receive, response: "ResponseSender", count_bytes: "CountBytes"
+    ) -> None:
         check_access(scope, self._options)
         _check_path(scope["path"])
         if scope["method"] == "POST" and scope["path"] in self._model_routes:
             scope["route"] = self._model_routes[scope["path"]]
             self._admission.check_capacity()  # reject before reading the body
-            body = await self._read_body(scope, receive)
+            body = await self._read_body(scope, receive, count_bytes)
             # The slot is taken after the body has arrived, so that slow uploads hold no slot.
             with self._admission.reserve_slot() as slot:
                 response.on_last_message = slot.release
                 await self._run_app(scope, _replay(body), receive, response)
         else:
-            body = await self._read_body(scope, receive)
+            body = await self._read_body(scope, receive, count_bytes)
             await self._run_app(scope, _replay(body), receive, response)
 
-    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+    async def _read_body(self, scope: Scope, receive: Receive, count_bytes: "CountBytes") -> bytes:
         limits = self._limits
         max_bytes = limits.image_bytes if scope["path"] == IMAGE_PATH else limits.body_bytes
         headers = dict(scope["headers"])
@@ -143,7 +149,7 @@ class RequestMiddleware:
             raise _body_too_large(max_bytes)
         try:
             async with asyncio.timeout(limits.body_seconds):
-                return await _receive_body(receive, max_bytes)
+                return await _receive_body(receive, max_bytes, count_bytes)
         except TimeoutError:
             raise ApiError(
                 408,
@@ -250,19 +256,61 @@ def _check_path(path: str) -> None:
         )
 
 
-async def _receive_body(receive: Receive, max_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
+CountBytes = Callable[[int], None]
+"""Adds to the number of bytes in memory. Raises a 503 error if they exceed the limit."""
+
+
+class BodyMemory:
+    """Limits the total size of the request bodies that are in memory.
+
+    max_bytes: the maximum
+    used:      the current total, in bytes
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.used = 0
+
+    @contextmanager
+    def reserve(self) -> Iterator[CountBytes]:
+        """Context manager for one body. Its bytes are in memory until the end of the block.
+
+        The block calls the yielded function with the size of each part of the body.
+        """
+        size = 0
+
+        def count_bytes(count: int) -> None:
+            nonlocal size
+            if self.used + count > self._max_bytes:
+                raise ApiError(
+                    503,
+                    "busy",
+                    f"the bodies of the current requests would need more than {self._max_bytes:,} "
+                    "bytes; try again in a moment",
+                    headers={"Retry-After": "1", "Connection": "close"},
+                )
+            size += count
+            self.used += count
+
+        try:
+            yield count_bytes
+        finally:
+            self.used -= size
+
+
+async def _receive_body(receive: Receive, max_bytes: int, count_bytes: CountBytes) -> bytes:
+    body = bytearray()  # a list of tiny parts would need many times their size
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise DisconnectedError
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > max_bytes:
+        part = message.get("body", b"")
+        if len(body) + len(part) > max_bytes:
             raise _body_too_large(max_bytes)
+        count_bytes(len(part))
+        body += part
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return bytes(body)
 
 
 def _body_too_large(max_bytes: int) -> ApiError:
