@@ -12,7 +12,7 @@ from libretranslatepy import LibreTranslateAPI
 
 import seqloom
 from async_runner import run_async
-from in_process_server import respond
+from in_process_server import NO_RUNS, respond
 from seqloom.runs.engine.translator import CTranslate2Engine
 from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.languages.codes import match_language
@@ -20,7 +20,9 @@ from seqloom.serving.api.languages.detection import detect_common_language, dete
 from seqloom.serving.api.libretranslate import LibreTranslateRequest, translate_n_best
 from seqloom.serving.api.schemas.predictions import TranslateRequest
 from seqloom.serving.api.translation import translate
+from seqloom.serving.http.stack import HeadMiddleware
 from seqloom.serving.server.admission import AdmissionControl
+from seqloom.serving.server.app import build_app
 from seqloom.serving.server.batcher import Batcher
 from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.limits import Limits
@@ -260,6 +262,25 @@ def test_waiting_files_are_limited_in_number_and_time() -> None:
     taken = files.take(files.add("c", b"3"))
     assert taken is not None
     assert (taken.name, taken.content) == ("c", b"3")
+
+
+def test_a_head_request_does_not_remove_the_file() -> None:
+    service = Service(NO_RUNS, Limits(), AdmissionControl(Limits()))
+    url = f"/download_file/{service.files.add('a.txt', b'dog')}"
+    app = HeadMiddleware(build_app(service))
+
+    async def send() -> tuple[list[httpx.Response], list[httpx.Response]]:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            heads = [await client.head(url), await client.head(url)]
+            return heads, [await client.get(url), await client.get(url), await client.head(url)]
+
+    heads, (first, *later) = run_async(send())
+    for head in heads:
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers == first.headers
+    assert (first.status_code, first.content) == (200, b"dog")
+    assert [response.status_code for response in later] == [404, 404]
 
 
 LATIN: dict[str, Any] = {"source": "la", "target": "it"}

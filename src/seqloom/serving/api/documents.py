@@ -26,6 +26,7 @@ from seqloom.serving.api.libretranslate import (
     served_languages,
 )
 from seqloom.serving.api.translation import choose_direction, search_segments
+from seqloom.serving.http.stack import HEAD_KEY
 from seqloom.serving.server.service import Service, ServiceDependency
 from seqloom.text.documents.formats import SUFFIXES, Document, document_format, read_document
 
@@ -166,11 +167,14 @@ async def _translate(service: Service, uploaded: UploadedDocument) -> bytes:
     },
 )
 async def get_translated_file(
+    http_request: Request,
     token: Annotated[str, Path(description="Last part of `translatedFileUrl`.")],
     service: ServiceDependency,
 ) -> Response:
     """Download a translated file. The server then removes it."""
-    file = service.files.take(token)
+    # A HEAD request, for example of a link preview, does not remove the file.
+    is_head = HEAD_KEY in http_request.scope
+    file = service.files.get(token) if is_head else service.files.take(token)
     if file is None:
         raise ApiError(
             404,

@@ -50,6 +50,10 @@ class RootPathMiddleware:
         await self._app(scope, receive, send)
 
 
+HEAD_KEY = "seqloom.head"
+"""Key of the ASGI scope of requests that were HEAD requests."""
+
+
 class HeadMiddleware:
     """Processes HEAD requests like GET requests, and removes the bodies of the responses."""
 
@@ -66,4 +70,4 @@ class HeadMiddleware:
                 message = {**message, "body": b""}
             await send(message)
 
-        await self._app({**scope, "method": "GET"}, receive, send_without_body)
+        await self._app({**scope, "method": "GET", HEAD_KEY: True}, receive, send_without_body)

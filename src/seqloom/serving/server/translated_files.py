@@ -50,7 +50,13 @@ class TranslatedFiles:
         self._files[token] = TranslatedFile(name, content, now + self.seconds)
         return token
 
+    def get(self, token: str) -> TranslatedFile | None:
+        """Return a file; None if there is no such file, or if it has expired."""
+        file = self._files.get(token)
+        return file if file is not None and file.expires > self.clock() else None
+
     def take(self, token: str) -> TranslatedFile | None:
         """Remove a file and return it; None if there is no such file, or if it has expired."""
-        file = self._files.pop(token, None)
-        return file if file is not None and file.expires > self.clock() else None
+        file = self.get(token)
+        self._files.pop(token, None)
+        return file
