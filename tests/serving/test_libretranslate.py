@@ -1,8 +1,10 @@
 """The LibreTranslate API works with the official LibreTranslate client."""
 
 import json
+import threading
 from html import escape
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from urllib.error import HTTPError
 
@@ -14,6 +16,7 @@ import seqloom
 from async_runner import run_async
 from in_process_server import NO_RUNS, respond
 from seqloom.runs.engine.translator import CTranslate2Engine
+from seqloom.serving.api import documents, libretranslate
 from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.languages.detection import detect_common_language, detect_languages
@@ -281,6 +284,57 @@ def test_a_head_request_does_not_remove_the_file() -> None:
         assert head.headers == first.headers
     assert (first.status_code, first.content) == (200, b"dog")
     assert [response.status_code for response in later] == [404, 404]
+
+
+def test_documents_are_parsed_in_another_thread_within_the_only_admission_of_their_request(
+    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parsing, language detection and translation share the admission."""
+    limits = Limits(in_flight=1, queue_seconds=0.1)
+    service = Service(
+        load_catalogue([runs["polyglot"], runs["labeller"]], None, [], Batcher),
+        limits,
+        AdmissionControl(limits),
+    )
+    admissions: list[float] = []
+    event_loop_threads: list[int] = []
+    parsing_threads: list[int] = []
+    running: list[int] = []
+    service.admission.on_admitted = admissions.append
+
+    def observe(module: ModuleType, name: str) -> None:
+        original = getattr(module, name)
+
+        def parse(*arguments: Any) -> Any:
+            parsing_threads.append(threading.get_ident())
+            running.append(service.admission.in_flight)
+            return original(*arguments)
+
+        monkeypatch.setattr(module, name, parse)
+
+    observe(documents, "read_document")
+    observe(libretranslate, "html_parts")
+    fields = {"source": "auto", "target": "fr"}
+
+    async def send() -> list[httpx.Response]:
+        event_loop_threads.append(threading.get_ident())
+        transport = httpx.ASGITransport(app=build_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            file = {"file": ("a.html", b"<p>hund mann</p>")}
+            return [
+                await client.post("/translate_file", data=fields, files=file),
+                await client.post(
+                    "/translate", json={"q": "<p>hund mann</p>", "format": "html", **fields}
+                ),
+            ]
+
+    responses = run_async(send())
+    assert [response.status_code for response in responses] == [200, 200], responses[0].text
+    assert running == [1, 1]
+    assert not set(parsing_threads) & set(event_loop_threads)
+    assert len(admissions) == 2
+    assert service.admission.in_flight == 0
+    service.catalogue.close()
 
 
 LATIN: dict[str, Any] = {"source": "la", "target": "it"}

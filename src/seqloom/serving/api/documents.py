@@ -59,11 +59,14 @@ FORM = {
 
 
 @dataclass(frozen=True)
-class UploadedDocument:
-    """A document of a request, and the languages to translate from and to."""
+class UploadedFile:
+    """A file of a request, and the languages to translate from and to.
+
+    source: source language, or auto
+    """
 
     name: str
-    document: Document
+    content: bytes
     source: str
     target: str
 
@@ -89,15 +92,16 @@ async def post_translate_file(
     async with http_request.form() as form:
         check_key(service, http_request, _text_field(form, "api_key"))
         try:
-            uploaded = await _read_form(service, form)
-            content = await _translate(service, uploaded)
+            uploaded = await _read_form(form)
+            async with service.admission.admit():
+                target, content = await _translate(service, uploaded)
         except SeqloomError as error:
             raise ApiError(400, "unusable", str(error)) from error
         except ApiError as error:
             status = 400 if error.status == 422 else error.status
             raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
     path = PurePosixPath(uploaded.name)
-    token = service.files.add(f"{path.stem}_{uploaded.target}{path.suffix}", content)
+    token = service.files.add(f"{path.stem}_{target}{path.suffix}", content)
     url = public_url(http_request, f"/download_file/{token}")
     return TranslatedFileResponse(translatedFileUrl=url)
 
@@ -117,7 +121,7 @@ def _text_field(form: FormData, name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-async def _read_form(service: Service, form: FormData) -> UploadedDocument:
+async def _read_form(form: FormData) -> UploadedFile:
     """Read the file and the languages of a request.
 
     Raises a 400 error if a field is missing or if the file has an unknown suffix.
@@ -130,31 +134,36 @@ async def _read_form(service: Service, form: FormData) -> UploadedDocument:
     name = PureWindowsPath(file.filename or "").name  # without folders of either form
     if PurePosixPath(name).suffix.lower() not in SUFFIXES:
         raise bad_request(f"file: the name must end in {', '.join(SUFFIXES)}, not {name!r}")
-    document = read_document(await file.read(), name, document_format(name))
     source = _text_field(form, "source") or AUTO
+    return UploadedFile(name, await file.read(), source, target)
+
+
+async def _translate(service: Service, uploaded: UploadedFile) -> tuple[str, bytes]:
+    """Translate the file of an admitted request.
+
+    Its texts are split into segments and translated. Returns the code of the target language and
+    the content of the translated file.
+    """
+    name = uploaded.name
+    document = await asyncio.to_thread(read_document, uploaded.content, name, document_format(name))
+    source = uploaded.source
     if source == AUTO:
-        sample = " ".join(document.sources).strip()[: service.limits.characters]
-        if not sample:
-            raise bad_request(
-                "file: contains no text, so its language cannot be detected; set source"
-            )
-        source = (await detect_common_language(service, [sample])).language
-    source, target = served_languages(service, source, target)
-    return UploadedDocument(name, document, source, target)
-
-
-async def _translate(service: Service, uploaded: UploadedDocument) -> bytes:
-    """Return the translated document. Its texts are split into segments and translated."""
-    direction = choose_direction(service, None, uploaded.source, uploaded.target)
-    run, texts = direction.loaded.token_run, uploaded.document.sources
+        source = await _detect_language(service, document)
+    source, target = served_languages(service, source, uploaded.target)
+    direction = choose_direction(service, None, source, target)
+    run, texts = direction.loaded.token_run, document.sources
     decoding = choose_decoding(run, None, 1)
-    async with service.admission.admit():
-        prepared = await asyncio.to_thread(
-            run.prepare_texts, texts, TEXT_ONLY, decoding, direction.tag
-        )
-        outputs = await search_segments(direction.loaded, prepared, decoding, TEXT_ONLY)
+    prepared = await asyncio.to_thread(run.prepare_texts, texts, TEXT_ONLY, decoding, direction.tag)
+    outputs = await search_segments(direction.loaded, prepared, decoding, TEXT_ONLY)
     best = [predictions[0].text for predictions in prepared.join(outputs, attention=False)]
-    return uploaded.document.fill(best)
+    return target, await asyncio.to_thread(document.fill, best)
+
+
+async def _detect_language(service: Service, document: Document) -> str:
+    sample = " ".join(document.sources).strip()[: service.limits.characters]
+    if not sample:
+        raise bad_request("file: contains no text, so its language cannot be detected; set source")
+    return (await detect_common_language(service, [sample])).language
 
 
 @router.get(

@@ -10,7 +10,7 @@ from seqloom.runs.texts.unknown_texts import unknown_messages
 from seqloom.serving.api.errors import ERROR_RESPONSES
 from seqloom.serving.api.schemas.predictions import LabelProbability, LabelRequest, LabelResponse
 from seqloom.serving.server.limits import check_not_blank
-from seqloom.serving.server.service import WITH_KEY_AND_JSON, ServiceDependency
+from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
@@ -22,6 +22,12 @@ async def label(request: LabelRequest, service: ServiceDependency) -> LabelRespo
     """Label texts, or the tokens of texts. Blank texts have no label."""
     service.limits.check_texts("texts", request.texts)
     check_not_blank("texts", request.texts)
+    async with service.admission.admit():
+        return await label_texts(service, request)
+
+
+async def label_texts(service: Service, request: LabelRequest) -> LabelResponse:
+    """Label the texts of an admitted request."""
     loaded = service.catalogue.choose(("labels",), request.run)
     run = loaded.token_run
     count = run.task.target_tokenizer.size - len(SPECIAL_TOKENS) if request.every else 1
@@ -32,11 +38,10 @@ async def label(request: LabelRequest, service: ServiceDependency) -> LabelRespo
         run.predictor.check_input_lengths(inputs)
         return inputs
 
-    async with service.admission.admit():
-        inputs = await asyncio.to_thread(prepare)
-        predictions = iter(
-            await loaded.search(inputs, decoding, PredictionOptions(count, attention=False))
-        )
+    inputs = await asyncio.to_thread(prepare)
+    predictions = iter(
+        await loaded.search(inputs, decoding, PredictionOptions(count, attention=False))
+    )
     return LabelResponse(
         run=loaded.name,
         labels=[

@@ -1,5 +1,6 @@
 """The LibreTranslate API, so that existing LibreTranslate clients work unchanged."""
 
+import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -18,12 +19,12 @@ from seqloom.serving.api.languages.detection import (
 )
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
 from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
-from seqloom.serving.api.translation import translate
+from seqloom.serving.api.translation import check_translation, translate
 from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
 from seqloom.text.documents.formats import SUFFIXES
 from seqloom.text.documents.html import html_parts
-from seqloom.text.documents.parts import fill, sources
+from seqloom.text.documents.parts import Part, fill, sources
 from seqloom.text.language_names import language_name
 
 AUTO = "auto"
@@ -126,15 +127,21 @@ async def post_translate(
     if not any(text.strip() for text in texts):
         raise bad_request("q: contains only white space; send some text")
     service.limits.check_texts("q", texts)
-    detected = None
-    if request.source.lower() == AUTO:
-        samples = map(_visible_text, texts) if request.format == "html" else texts
-        detected = await detect_common_language(service, list(samples))
-    source = request.source if detected is None else detected.language
-    if request.format == "html":
-        translations = [await _translate_html(service, request, text, source) for text in texts]
-    else:
-        translations = await translate_n_best(service, request, texts, source)
+    async with service.admission.admit():
+        documents = None
+        if request.format == "html":
+            documents = await asyncio.to_thread(_parse_html, texts)
+        detected = None
+        if request.source.lower() == AUTO:
+            samples = texts if documents is None else map(_visible_text, texts, documents)
+            detected = await detect_common_language(service, list(samples))
+        source = request.source if detected is None else detected.language
+        if documents is None:
+            translations = await translate_n_best(service, request, texts, source)
+        else:
+            translations = [
+                await _translate_html(service, request, parts, source) for parts in documents
+            ]
     if isinstance(request.q, str):
         return LibreTranslateResponse(
             translatedText=translations[0][0],
@@ -151,7 +158,8 @@ async def post_translate(
 async def translate_n_best(
     service: Service, request: LibreTranslateRequest, texts: list[str], source: str
 ) -> list[list[str]]:
-    """Return a list for each text: its best translation, then the alternatives.
+    """Return a list for each text of an admitted request: its best translation, then the
+    alternatives.
 
     Errors that have status 422 in the routes under /api have status 400 here, as in LibreTranslate.
     """
@@ -160,6 +168,7 @@ async def translate_n_best(
         texts=texts, source=source, target=target, n_best=1 + request.alternatives
     )
     try:
+        check_translation(service, translate_request)
         # The response has no scores, so the engine does not have to compute probabilities.
         response = await translate(service, translate_request, probabilities="none")
     except SeqloomError as error:
@@ -171,14 +180,13 @@ async def translate_n_best(
 
 
 async def _translate_html(
-    service: Service, request: LibreTranslateRequest, html: str, source: str
+    service: Service, request: LibreTranslateRequest, parts: list[Part], source: str
 ) -> list[str]:
-    """Return the best translation of an HTML text, then the alternatives. The tags are kept.
+    """Return the best translation of a parsed HTML text, then the alternatives. The tags are kept.
 
     If a part of the text has fewer alternatives than other parts, its last alternative is repeated.
     """
     served_languages(service, source, request.target)
-    parts = list(html_parts(html))
     texts = sources(parts)
     outputs: list[list[str]] = []
     for start in range(0, len(texts), service.limits.texts):
@@ -191,9 +199,13 @@ async def _translate_html(
     ]
 
 
-def _visible_text(html: str) -> str:
+def _parse_html(texts: list[str]) -> list[list[Part]]:
+    return [list(html_parts(text)) for text in texts]
+
+
+def _visible_text(html: str, parts: list[Part]) -> str:
     """Return the text between the tags; all of `html` if there is no text between tags."""
-    return " ".join(sources(html_parts(html))) or html
+    return " ".join(sources(parts)) or html
 
 
 @router.get("/languages")
@@ -225,7 +237,8 @@ async def post_detect(
     if not texts or not all(text.strip() for text in texts):
         raise bad_request("q: contains only white space; send some text")
     service.limits.check_texts("q", texts)
-    languages = await detect_languages(service, texts)
+    async with service.admission.admit():
+        languages = await detect_languages(service, texts)
     return languages[0] if isinstance(request.q, str) else languages
 
 

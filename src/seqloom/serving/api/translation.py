@@ -46,17 +46,18 @@ async def post_translate(
     Each text is split into sentences, unless `split` is false or the run was not trained on
     sentences.
     """
-    return await translate(service, request)
+    check_translation(service, request)
+    async with service.admission.admit():
+        return await translate(service, request)
 
 
 async def translate(
     service: Service, request: TranslateRequest, probabilities: Probabilities = "tokens"
 ) -> TranslateResponse:
-    """Translate the texts of a request.
+    """Translate the texts of an admitted request.
 
     probabilities: the probabilities that the response needs. The search computes no others.
     """
-    check_translation(service, request)
     direction = choose_direction(service, request.run, request.source, request.target)
     run = direction.loaded.token_run
     decoding = choose_decoding(
@@ -68,9 +69,8 @@ async def translate(
         heads=request.heads,
         probabilities=probabilities,
     )
-    async with service.admission.admit():
-        prepared = await prepare_texts(direction, request, decoding)
-        by_segment = await search_segments(direction.loaded, prepared, decoding, options)
+    prepared = await prepare_texts(direction, request, decoding)
+    by_segment = await search_segments(direction.loaded, prepared, decoding, options)
     # The response contains the attention weights of the segments, not those of whole texts.
     predictions = prepared.join(by_segment, attention=False)
     return TranslateResponse(

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from seqloom.serving.api.errors import ApiError
-from seqloom.serving.api.labels import label
+from seqloom.serving.api.labels import label_texts
 from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.schemas.predictions import LabelRequest
 from seqloom.serving.server.catalogue import LoadedRun
@@ -22,7 +22,7 @@ class DetectedLanguage(BaseModel):
 
 
 async def detect_languages(service: Service, texts: list[str]) -> list[list[DetectedLanguage]]:
-    """Return the possible languages of each text, likeliest first.
+    """Return the possible languages of each text of an admitted request, likeliest first.
 
     Only source languages of the service are returned. A run that labels texts with their language
     detects the languages. If the service has no such run and exactly one source language, this
@@ -33,7 +33,7 @@ async def detect_languages(service: Service, texts: list[str]) -> list[list[Dete
     if detector is None:
         return [[_only_source_language(service)] for _ in texts]
     sources = _source_languages(service)
-    response = await label(LabelRequest(run=detector.name, texts=texts, every=True), service)
+    response = await label_texts(service, LabelRequest(run=detector.name, texts=texts, every=True))
     return [
         [
             DetectedLanguage(confidence=round(100 * item.probability, 1), language=language)
@@ -45,7 +45,9 @@ async def detect_languages(service: Service, texts: list[str]) -> list[list[Dete
 
 
 async def detect_common_language(service: Service, texts: list[str]) -> DetectedLanguage:
-    """Return the language of the texts. Raises a 400 error if they are in different languages.
+    """Return the language of the texts of an admitted request.
+
+    Raises a 400 error if the texts are in different languages.
 
     The confidence of the result is the lowest confidence of all texts. Blank texts are ignored.
     """
