@@ -1,5 +1,7 @@
 """Documents of each format: only texts change, and the structure stays the same."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,6 +108,49 @@ def test_declarations_in_html_are_kept(markup: str) -> None:
     document = read_document(f"one{markup}two".encode(), "file", "html")
     assert document.sources == ["one", "two"]
     assert document.fill(["1", "2"]) == f"1{markup}2".encode()
+
+
+@pytest.mark.parametrize(
+    "markup", ["<b", "</b", "<b x='>", "<!-- > ", "<![CDATA[ > ", "<? ", "<! "]
+)
+def test_html_markup_without_end_extends_to_the_end_of_the_document(markup: str) -> None:
+    document = read_document(f"one{markup} two".encode(), "file", "html")
+    assert document.sources == ["one"]
+    assert document.fill(["1"]) == f"1{markup} two".encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("a `b` c ``d`", ["a", "c", "d"]),
+        ("a ``b ` c`` d", ["a", "d"]),
+        ("a ``` b `c` d", ["a", "b", "d"]),
+        ("\\`a`` b` c", ["`a", "b", "c"]),
+        ("a_b __c__ d__e", ["a_b", "c", "d__e"]),
+        ("a__ \\__ __", ["a"]),
+    ],
+)
+def test_inline_code_and_underscores_of_markdown(text: str, sources: list[str]) -> None:
+    assert read_document(text.encode(), "file", "markdown").sources == sources
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "repeated"),
+    [
+        *(("html", "", markup) for markup in ("<!--", "<![", "<?", "</", "<a ", "<a b='>' ")),
+        *(("html", "", markup) for markup in ("<!--a>", "<![CDATA[a>", "&#", "<script>")),
+        ("markdown", " ".join("`" * length for length in range(1, 2000)), ""),
+        *(("markdown", "a", markup) for markup in ("_", "[", "](", "<a ", "\\", "*a ")),
+    ],
+)
+def test_documents_with_much_markup_are_read_in_linear_time(
+    kind: DocumentFormat, start: str, repeated: str
+) -> None:
+    """Quadratic time would be a minute or more for most of them."""
+    content = start + repeated * (256 * 1024 // max(1, len(repeated))) + "a"
+    seconds = time.process_time()
+    read_document(content.encode(), "file", kind)
+    assert time.process_time() - seconds < 8
 
 
 @settings(max_examples=120, deadline=None)

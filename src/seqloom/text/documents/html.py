@@ -1,7 +1,7 @@
 """HTML: translates the text between tags. Tags, attributes and comments are kept byte for byte.
 
 The content of script, style, pre, code and similar elements stays as it is. Tags inside a sentence
-divide it into separate texts.
+divide it into separate texts. A tag or comment without an end extends to the end of the document.
 """
 
 import re
@@ -108,6 +108,32 @@ class _TextFinder(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self._end_text(self._position())
+
+    # The base class calls these methods at the start of a tag, a comment or a declaration. They
+    # return -1 if it has no end. In some Python versions, the base class then searches for the end
+    # of each further one, which takes quadratic time.
+
+    def parse_starttag(self, i: int) -> int:
+        return self._end_of_markup(super().parse_starttag(i))
+
+    def parse_endtag(self, i: int) -> int:
+        return self._end_of_markup(super().parse_endtag(i))
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        return self._end_of_markup(super().parse_comment(i, report))
+
+    def parse_pi(self, i: int) -> int:
+        return self._end_of_markup(super().parse_pi(i))
+
+    def parse_html_declaration(self, i: int) -> int:
+        return self._end_of_markup(super().parse_html_declaration(i))
+
+    def _end_of_markup(self, end: int) -> int:
+        """Return `end`; if it is -1, the end of the document, as in browsers."""
+        if end >= 0:
+            return end
+        self._end_text(self._position())
+        return len(self.rawdata)
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         """Parse "<![" at index `i` as a comment up to ">", as browsers do.

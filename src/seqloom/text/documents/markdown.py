@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
-from seqloom.text.documents.parts import Part, split_at, text_parts
+from seqloom.text.documents.parts import Part, text_parts
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 LINE_PREFIX = re.compile(
@@ -18,19 +18,22 @@ LINE_PREFIX = re.compile(
 """The markers of quotes, lists, headings and tasks at the start of a line."""
 MARKUP = re.compile(
     r"(?<!\\)(?:\\\\)*(?:"
-    r"(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)"  # inline code
-    r"|`+"
+    r"(?P<ticks>`+)"
     r"|!?\["
     r"|\]\([^()]*(?:\([^()]*\)[^()]*)*\)"  # the URL of a link
     r"|\]\[[^\]]*\]|\]"
     r"|<[^<>]*>"  # HTML and autolinks
     r"|https?://[^\s<>|]+"
     r"|&(?:\#\w+|\w+);"
-    r"|\*+|~~+|(?<!\w)_+|_+(?!\w)"
+    r"|\*+|~~+|(?<!\w)_+|(?<![^\\]_)_++(?!\w)"
     r"|\|"
     r")|\\\Z"
 )
-"""Parts of a line that are not translated."""
+"""Parts of a line that are not translated. For inline code, only the backticks before it match.
+
+At most one underscore of a run can start a match. Otherwise a long run would take quadratic time.
+"""
+TICKS = re.compile("`+")
 PUNCTUATION = r"!-/:-@\[-`{-~"
 ESCAPED = re.compile(rf"\\([{PUNCTUATION}])")
 SPECIAL = re.compile(r"[\\`*_\[\]<>|~&#]|https?(?=:)|^(?:[-+=]|\d+(?=[.)]))")
@@ -55,7 +58,9 @@ def markdown_parts(content: str) -> Iterator[Part]:
 def _text_lines(body: str) -> set[int]:
     """Return the indices of the lines with text. Lines of code, HTML and link definitions are not
     among them."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(body)
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])  # not the slow parsing inside the lines
+    tokens = parser.parse(body)
     ranges = (token.map for token in tokens if token.type == "inline" and token.map)
     return {line for first, last in ranges for line in range(first, last)}
 
@@ -64,11 +69,35 @@ def _line_parts(line: str) -> Iterator[Part]:
     prefix = LINE_PREFIX.match(line)
     start = prefix.end() if prefix else 0
     yield Part(line[:start])
-    for text, is_markup in split_at(MARKUP, line[start:]):
-        if is_markup:
-            yield Part(text)
-        else:
-            yield from text_parts(text, lambda raw: ESCAPED.sub(r"\1", raw), _escape)
+    rest, position = line[start:], 0
+    for markup_start, markup_end in _markup_ranges(rest):
+        yield from _text_parts(rest[position:markup_start])
+        yield Part(rest[markup_start:markup_end])
+        position = markup_end
+    yield from _text_parts(rest[position:])
+
+
+def _markup_ranges(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each part of a text that is not translated."""
+    # Runs of backticks by their length, the last one first. A search for the end of each inline
+    # code would take quadratic time if many of them have no end.
+    runs: dict[int, list[re.Match[str]]] = {}
+    for run in reversed(list(TICKS.finditer(text))):
+        runs.setdefault(len(run[0]), []).append(run)
+    position = 0
+    while match := MARKUP.search(text, position):
+        start, position = match.span()
+        if match["ticks"]:
+            same = runs.get(len(match["ticks"]), [])
+            while same and same[-1].start() < position:
+                same.pop()
+            if same:
+                position = same[-1].end()
+        yield start, position
+
+
+def _text_parts(text: str) -> Iterator[Part]:
+    return text_parts(text, lambda raw: ESCAPED.sub(r"\1", raw), _escape)
 
 
 def _escape(text: str) -> str:
