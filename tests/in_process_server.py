@@ -1,6 +1,7 @@
 """Requests to the application with all middleware, in the process of the test."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from seqloom.serving.server.catalogue import Catalogue
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware, RequestObserver
 from seqloom.serving.server.service import Service
+from seqloom.serving.server.translated_files import TranslatedFiles
 
 NO_RUNS = Catalogue(())
 
@@ -30,7 +32,8 @@ def build_server(
 ) -> ASGIApp:
     limits = Limits()
     admission = AdmissionControl(limits)
-    service = Service(catalogue, limits, admission, keys)
+    files = TranslatedFiles(Path(), limits.files, limits.file_seconds)
+    service = Service(catalogue, limits, admission, files, keys)
     middleware = RequestMiddleware(
         HeadMiddleware(build_app(service, options.root_path)),
         limits=limits,

@@ -1,7 +1,9 @@
 """The LibreTranslate API works with the official LibreTranslate client."""
 
 import json
+import os
 import threading
+import time
 from html import escape
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +32,11 @@ from seqloom.serving.server.batcher import Batcher
 from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.service import Service
-from seqloom.serving.server.translated_files import TranslatedFiles
+from seqloom.serving.server.translated_files import (
+    TranslatedFile,
+    TranslatedFiles,
+    temporary_folder,
+)
 from server_process import KEY, ServerProcess, start_server
 from tiny_runs import TRANSFORMER, tiny_config
 
@@ -187,7 +193,7 @@ def test_libretranslate_requests_compute_no_probabilities(
     greedy = "decoding={kind='greedy'}"
     seqloom.train(tiny_config(*TRANSFORMER, "training.steps=4", greedy), tmp_path / "run")
     catalogue = load_catalogue([tmp_path / "run"], None, ["run=la:it"], Batcher)
-    service = Service(catalogue, Limits(), AdmissionControl(Limits()))
+    service = Service(catalogue, Limits(), AdmissionControl(Limits()), stored_files(tmp_path))
     request = LibreTranslateRequest(q="abc", source="la", target="it")
     with_scores = TranslateRequest(texts=["abc"])
     expected = run_async(translate(service, with_scores)).translations[0].text
@@ -200,6 +206,10 @@ def test_libretranslate_requests_compute_no_probabilities(
     with pytest.raises(AssertionError, match="scored"):
         run_async(translate(service, with_scores))
     catalogue.close()
+
+
+def stored_files(folder: Path) -> TranslatedFiles:
+    return TranslatedFiles(folder, Limits().files, Limits().file_seconds)
 
 
 def upload(server: ServerProcess, name: str, content: bytes, **fields: str) -> httpx.Response:
@@ -252,23 +262,55 @@ def test_a_document_needs_a_form_and_a_limited_size(server: ServerProcess) -> No
     assert upload(server, "a.txt", b"dog " * 100_000).status_code == 413
 
 
-def test_waiting_files_are_limited_in_number_and_time() -> None:
-    now = [0.0]
-    files = TranslatedFiles(2, 10.0, lambda: now[0])
-    first, second = files.add("a", b"1"), files.add("b", b"2")
+def test_waiting_files_are_limited_in_number_and_time(tmp_path: Path) -> None:
+    files, other = (TranslatedFiles(tmp_path, 2, 1000.0) for _ in range(2))
+    first, second = files.add("a", b"1"), other.add("b", b"2")
     assert first != second
     with pytest.raises(ApiError, match="2 translated files wait") as caught:
         files.add("c", b"3")
     assert caught.value.status == 503
-    now[0] = 10.0
+    expired = time.time() - 1000.0
+    os.utime(tmp_path / first, (expired, expired))
     assert files.take(first) is None
-    taken = files.take(files.add("c", b"3"))
-    assert taken is not None
-    assert (taken.name, taken.content) == ("c", b"3")
+    third = files.add("c\n\ud800", b"3\n")
+    assert other.take(third) == TranslatedFile("c\n\ud800", b"3\n")
+    assert files.take(third) is None
 
 
-def test_a_head_request_does_not_remove_the_file() -> None:
-    service = Service(NO_RUNS, Limits(), AdmissionControl(Limits()))
+@pytest.mark.parametrize("token", ["", ".", "..", ".lock", "../secret", "a" * 32, "\0" * 32])
+def test_other_strings_than_tokens_are_no_files(tmp_path: Path, token: str) -> None:
+    (tmp_path / "secret").write_text("secret", encoding="utf-8")
+    (tmp_path / "files").mkdir()
+    files = TranslatedFiles(tmp_path / "files", 2, 1000.0)
+    files.add("a", b"1")
+    assert files.take(token) is None
+
+
+def test_a_file_is_downloaded_once_even_from_several_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = TranslatedFiles(tmp_path, 2, 1000.0)
+    token = files.add("a", b"1")
+    get = TranslatedFiles.get
+
+    def get_at_the_same_time(self: TranslatedFiles, token: str) -> TranslatedFile | None:
+        file = get(self, token)
+        (tmp_path / token).unlink()  # another worker sends the file
+        return file
+
+    monkeypatch.setattr(TranslatedFiles, "get", get_at_the_same_time)
+    assert files.take(token) is None
+
+
+def test_only_this_user_can_read_the_folder_of_translated_files() -> None:
+    with temporary_folder() as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        TranslatedFiles(folder, 2, 1000.0).add("a", b"1")
+    assert not folder.exists()
+
+
+def test_a_head_request_does_not_remove_the_file(tmp_path: Path) -> None:
+    service = Service(NO_RUNS, Limits(), AdmissionControl(Limits()), stored_files(tmp_path))
     url = f"/download_file/{service.files.add('a.txt', b'dog')}"
     app = HeadMiddleware(build_app(service))
 
@@ -287,7 +329,7 @@ def test_a_head_request_does_not_remove_the_file() -> None:
 
 
 def test_documents_are_parsed_in_another_thread_within_the_only_admission_of_their_request(
-    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parsing, language detection and translation share the admission."""
     limits = Limits(in_flight=1, queue_seconds=0.1)
@@ -295,6 +337,7 @@ def test_documents_are_parsed_in_another_thread_within_the_only_admission_of_the
         load_catalogue([runs["polyglot"], runs["labeller"]], None, [], Batcher),
         limits,
         AdmissionControl(limits),
+        stored_files(tmp_path),
     )
     admissions: list[float] = []
     event_loop_threads: list[int] = []
@@ -416,14 +459,14 @@ def test_the_spec_is_the_openapi_description(server: ServerProcess) -> None:
     assert server.get("/spec").json() == server.get("/openapi.json").json()
 
 
-def detecting_service(runs: dict[str, Path]) -> Service:
+def detecting_service(runs: dict[str, Path], folder: Path) -> Service:
     folders = [runs["polyglot"], runs["labeller"]]
     catalogue = load_catalogue(folders, None, [], Batcher)
-    return Service(catalogue, Limits(), AdmissionControl(Limits()))
+    return Service(catalogue, Limits(), AdmissionControl(Limits()), stored_files(folder))
 
 
-def test_detection_of_one_and_of_several_texts(runs: dict[str, Path]) -> None:
-    service = detecting_service(runs)
+def test_detection_of_one_and_of_several_texts(runs: dict[str, Path], tmp_path: Path) -> None:
+    service = detecting_service(runs, tmp_path)
     found = run_async(detect_languages(service, ["hund mann katze", "dog cat man"]))
     assert [languages[0].language for languages in found] == ["de", "en"]
     assert [len(languages) for languages in found] == [2, 2]
@@ -434,8 +477,8 @@ def test_detection_of_one_and_of_several_texts(runs: dict[str, Path]) -> None:
     service.catalogue.close()
 
 
-def test_lists_can_be_detected(runs: dict[str, Path]) -> None:
-    service = detecting_service(runs)
+def test_lists_can_be_detected(runs: dict[str, Path], tmp_path: Path) -> None:
+    service = detecting_service(runs, tmp_path)
     catalogue = service.catalogue
     one = respond("POST", "/detect", catalogue=catalogue, json={"q": "hund mann"}).json()
     several = respond("POST", "/detect", catalogue=catalogue, json={"q": ["hund mann"] * 2}).json()

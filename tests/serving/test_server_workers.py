@@ -56,6 +56,22 @@ def test_workers_share_a_port_and_give_the_answers_of_one_process(
     assert httpx.get(f"{server.url}/ready").status_code == 200
 
 
+def test_a_file_translated_by_one_worker_can_be_downloaded_from_another(
+    runs: dict[str, Path],
+) -> None:
+    server = start_server([runs["reverser"]], "--workers", "2", "--languages", "la:it")
+    form = {"source": "la", "target": "it"}
+    statuses = []
+    for _ in range(12):  # each request has a new connection
+        response = httpx.post(
+            f"{server.url}/translate_file", data=form, files={"file": ("a.txt", b"ab")}, timeout=60
+        )
+        url = response.json()["translatedFileUrl"]
+        statuses += [httpx.get(url).status_code for _ in range(3)]
+    assert server.stop() == 0
+    assert statuses == [200, 404, 404] * 12
+
+
 @pytest.mark.long
 def test_killed_worker_is_replaced(workers: tuple[ServerProcess, int]) -> None:
     server, _ = workers

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
+import shutil
 import sys
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
@@ -149,27 +151,31 @@ def serve(
     from seqloom.serving.server.api_keys import ApiKeys
     from seqloom.serving.server.lifecycle import find_free_address
     from seqloom.serving.server.limits import parse_limits
+    from seqloom.serving.server.translated_files import temporary_folder
 
-    options = ServerOptions(
-        run_folders,
-        find_free_address(host, port),
-        engine,
-        settings or [],
-        languages or [],
-        ApiKeys() if keys is None else ApiKeys.read(keys),
-        parse_limits(limits or []),
-        metrics_port,
-        is_quiet(),
-        HttpOptions.parse(
-            host, allowed_hosts or [], allowed_origins or [], frame_ancestors or [], root_path
-        ),
-        access_log,
-    )
-    if workers == 1:
-        _serve(options, metrics_port, lambda loaded: _print_runs(loaded, options.address))
-    else:
+    if workers > 1:
         _check_metrics_ports(metrics_port, workers)
-        _serve_with_workers(options, workers)
+    with temporary_folder() as files_folder:
+        options = ServerOptions(
+            run_folders,
+            find_free_address(host, port),
+            engine,
+            settings or [],
+            languages or [],
+            ApiKeys() if keys is None else ApiKeys.read(keys),
+            parse_limits(limits or []),
+            metrics_port,
+            is_quiet(),
+            HttpOptions.parse(
+                host, allowed_hosts or [], allowed_origins or [], frame_ancestors or [], root_path
+            ),
+            access_log,
+            files_folder,
+        )
+        if workers == 1:
+            _serve(options, metrics_port, lambda loaded: _print_runs(loaded, options.address))
+        else:
+            _serve_with_workers(options, workers)
     print_message("stopped")
 
 
@@ -192,6 +198,7 @@ class ServerOptions:
     quiet: bool
     http: HttpOptions
     access_log: bool
+    files_folder: Path
 
     def __call__(self, index: int, listens_while_loading: bool, ready: Event) -> None:
         """Run one of several worker processes until a stop signal arrives.
@@ -289,6 +296,7 @@ def _serve(
             limits=options.limits,
             admission=admission,
             keys=options.keys,
+            files_folder=options.files_folder,
             monitoring=monitoring,
             root_path=options.http.root_path,
         )
@@ -307,7 +315,7 @@ def _serve(
         callbacks=ServerCallbacks(
             listening=lambda: print_message(f"{options.address}: loading {names} …"),
             ready=on_ready,
-            stopped_while_loading=_exit_while_loading,
+            stopped_while_loading=lambda: _exit_while_loading(options.files_folder),
         ),
         options=options.http,
         listens_while_loading=listens_while_loading,
@@ -328,8 +336,10 @@ def _enable_access_log() -> None:
     log.propagate = False
 
 
-def _exit_while_loading() -> NoReturn:
+def _exit_while_loading(files_folder: Path) -> NoReturn:
     """Exit at once, without waiting for the thread that loads the runs."""
+    if multiprocessing.parent_process() is None:  # other workers may still use the folder
+        shutil.rmtree(files_folder)
     print_message("stopped")
     os._exit(0)
 

@@ -101,7 +101,8 @@ async def post_translate_file(
             status = 400 if error.status == 422 else error.status
             raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
     path = PurePosixPath(uploaded.name)
-    token = service.files.add(f"{path.stem}_{target}{path.suffix}", content)
+    name = f"{path.stem}_{target}{path.suffix}"
+    token = await asyncio.to_thread(service.files.add, name, content)
     url = public_url(http_request, f"/download_file/{token}")
     return TranslatedFileResponse(translatedFileUrl=url)
 
@@ -183,7 +184,8 @@ async def get_translated_file(
     """Download a translated file. The server then removes it."""
     # A HEAD request, for example of a link preview, does not remove the file.
     is_head = HEAD_KEY in http_request.scope
-    file = service.files.get(token) if is_head else service.files.take(token)
+    read = service.files.get if is_head else service.files.take
+    file = await asyncio.to_thread(read, token)
     if file is None:
         raise ApiError(
             404,

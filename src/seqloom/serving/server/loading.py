@@ -20,6 +20,7 @@ from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.monitoring import Monitoring
 from seqloom.serving.server.service import Service
+from seqloom.serving.server.translated_files import TranslatedFiles
 
 
 def reserve_event_loop_core() -> None:
@@ -62,6 +63,7 @@ def load_app(
     limits: Limits,
     admission: AdmissionControl,
     keys: ApiKeys,
+    files_folder: Path,
     monitoring: Monitoring,
     root_path: str = "",
 ) -> LoadedApp:
@@ -70,6 +72,7 @@ def load_app(
     engine:    value of --engine
     languages: values of --languages
     settings:  values of --set, for all runs
+    files_folder: folder for translated files
     root_path: value of --root-path
     """
     reserve_event_loop_core()
@@ -85,5 +88,6 @@ def load_app(
         )
         from seqloom.serving.server.app import build_app, model_routes
 
-        service = Service(catalogue.result(), limits, admission, keys)
+        files = TranslatedFiles(files_folder, limits.files, limits.file_seconds)
+        service = Service(catalogue.result(), limits, admission, files, keys)
     return LoadedApp(service, build_app(service, root_path), model_routes())

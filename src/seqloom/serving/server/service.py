@@ -1,7 +1,6 @@
 """The state that all request handlers share, and the FastAPI dependencies that provide it."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, Request, Security
@@ -22,18 +21,15 @@ class Service:
     catalogue: the loaded runs
     limits:    limits of requests, such as the maximum size
     admission: limits how many requests run and wait at the same time
+    files:     translated files that clients have not downloaded yet
     keys:      the accepted API keys; if there are none, requests need no key
     """
 
     catalogue: Catalogue
     limits: Limits
     admission: AdmissionControl
+    files: TranslatedFiles
     keys: ApiKeys = field(default_factory=ApiKeys)
-
-    @cached_property
-    def files(self) -> TranslatedFiles:
-        """Translated files that clients have not downloaded yet."""
-        return TranslatedFiles(self.limits.files, self.limits.file_seconds)
 
 
 # The dependencies are `async`, because FastAPI runs other dependencies in a thread pool, which
