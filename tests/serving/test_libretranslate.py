@@ -244,6 +244,7 @@ def test_a_document_is_translated_and_downloaded_once(server: ServerProcess) -> 
         ("a.pdf", b"dog", {}, "file: the name must end in .txt"),
         ("a.txt", b"\xff", {}, "a.txt:1: byte 0xff is not valid UTF-8"),
         ("a.srt", b"dog\n", {}, "a.srt"),
+        ("a.html", b"&#" + b"9" * 5000, {}, "a.html:1: the character reference"),
         ("a.txt", b"dog", {"target": "xx"}, "target: xx is not supported"),
         ("a.txt", b"dog", {"target": ""}, "target: this field is required"),
         ("a.txt", b" \n", {"source": "auto"}, "file: contains no text, so its language cannot"),
@@ -430,6 +431,12 @@ def test_html_has_alternatives_and_may_have_many_parts(server: ServerProcess) ->
     for text in (response["translatedText"], *response["alternatives"]):
         assert (text.count("<p>"), text.count("</p>")) == (70, 70)
     assert response["translatedText"] != response["alternatives"][0]
+
+
+def test_invalid_html_gets_400(server: ServerProcess) -> None:
+    response = server.post("/translate", q="<p>" + "&#" + "9" * 4500, format="html", **LATIN)
+    assert response.status_code == 400
+    assert "q:1: the character reference" in response.json()["error"]
 
 
 def test_fields_may_be_in_the_query_string(server: ServerProcess) -> None:

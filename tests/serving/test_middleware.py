@@ -205,6 +205,14 @@ def test_a_stream_in_the_format_of_openai_ends_with_its_error_at_the_deadline() 
     assert result.statuses == [503]
 
 
+def test_errors_under_v1_have_the_format_of_openai() -> None:
+    for path in ("/v1/completions", "/v1/models/\n"):
+        result = exchange(endless_app(), path, limits=SHORT_DEADLINE)
+        error = json.loads(result.body)["error"]
+        assert error["code"] in ("deadline", "not-found")
+        assert result.scope["error_kind"] == error["code"]
+
+
 def test_another_response_that_has_started_is_cut_and_counted_as_503() -> None:
     app = endless_app(start_response(b"application/json"), PART)
     result = exchange(app, limits=SHORT_DEADLINE)

@@ -134,6 +134,15 @@ def test_inline_code_and_underscores_of_markdown(text: str, sources: list[str]) 
     assert read_document(text.encode(), "file", "markdown").sources == sources
 
 
+@pytest.mark.parametrize("content", ["one\n&#{};", '<a title="\n&#{}">b</a>'])
+def test_character_references_with_too_many_digits_are_errors(content: str) -> None:
+    """Python cannot convert more than 4,300 digits to a number."""
+    for count in (1001, 4301):
+        with pytest.raises(DataError, match=r"file:2: the character reference '&#9999"):
+            read_document(content.format("9" * count).encode(), "file", "html")
+    assert read_document(content.format("0" * 998 + "65").encode(), "file", "html").sources
+
+
 @pytest.mark.parametrize(
     ("kind", "start", "repeated"),
     [

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from seqloom.core.errors import SeqloomError
+from seqloom.core.errors import DataError, SeqloomError
 from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.languages.detection import (
@@ -200,7 +200,11 @@ async def _translate_html(
 
 
 def _parse_html(texts: list[str]) -> list[list[Part]]:
-    return [list(html_parts(text)) for text in texts]
+    """Parse HTML texts. Raises a 400 error if one of them is invalid."""
+    try:
+        return [list(html_parts(text, "q")) for text in texts]
+    except DataError as error:
+        raise bad_request(str(error)) from error
 
 
 def _visible_text(html: str, parts: list[Part]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from contextlib import contextmanager
 from typing import Any
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seqloom.serving.api.errors import ApiError, internal_error
@@ -233,10 +234,10 @@ class ResponseSender:
         Other responses that have started remain incomplete. The client notices this, because the
         HTTP server closes the connection.
         """
-        scope["error_kind"] = error.kind  # for the access log
         if not self.started:
-            await error.response()(scope, receive, self.send)
+            await error.response_to(Request(scope))(scope, receive, self.send)
             return
+        scope["error_kind"] = error.kind  # for the access log
         self.status = error.status
         if self._is_event_stream and not self.ended:
             event = error.last_event(scope["path"]).encode()

@@ -1,6 +1,5 @@
 """Translated files that clients have not downloaded yet. All workers of a server share them."""
 
-import fcntl
 import json
 import os
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
 
+from seqloom.core.locks import wait_for_lock
 from seqloom.serving.api.errors import busy_error
 
 SHARED_MEMORY = "/dev/shm"
@@ -60,14 +60,18 @@ class TranslatedFiles:
         """
         token = token_urlsafe(TOKEN_BYTES)
         # No other process can add a file between the count and the new file.
-        with open(self.folder / LOCK, "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with wait_for_lock(self.folder / LOCK):
             if self._remove_expired() >= self.maximum:
                 raise busy_error(
                     f"{self.maximum} translated files wait for their download; try again later"
                 )
-            # json.dumps writes no line breaks.
-            (self.folder / token).write_bytes(json.dumps(name).encode() + b"\n" + content)
+            path = self.folder / token
+            try:
+                # json.dumps writes no line breaks.
+                path.write_bytes(json.dumps(name).encode() + b"\n" + content)
+            except OSError:  # for example because the disk is full
+                path.unlink(missing_ok=True)
+                raise
         return token
 
     def get(self, token: str) -> TranslatedFile | None:

@@ -96,7 +96,7 @@ def _parts(content: str, name: str, kind: DocumentFormat) -> list[Part]:
         case "markdown":
             return list(markdown_parts(content))
         case "html":
-            return list(html_parts(content))
+            return list(html_parts(content, name))
         case "srt":
             return list(srt_parts(content, name))
         case _:

@@ -10,6 +10,7 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
+from seqloom.core.errors import DataError
 from seqloom.text.documents.parts import Part, text_parts
 
 UNTRANSLATED = frozenset(
@@ -17,8 +18,24 @@ UNTRANSLATED = frozenset(
 )
 """Elements whose content is not translated."""
 
+MAX_DIGITS = 1000
+LONG_REFERENCE = re.compile(rf"&#\d{{{MAX_DIGITS + 1}}}")
+"""Python converts at most 4,300 digits to a number. No character needs more than 7."""
 
-def html_parts(content: str) -> Iterator[Part]:
+
+def html_parts(content: str, name: str) -> Iterator[Part]:
+    """Divide HTML into texts to translate and parts that stay as they are.
+
+    Raises a DataError if a character reference has too many digits.
+
+    name: name of the file or field for the error message
+    """
+    if match := LONG_REFERENCE.search(content):
+        line = content.count("\n", 0, match.start()) + 1
+        raise DataError(
+            f"{name}:{line}: the character reference '{match[0][:10]}…' has more than {MAX_DIGITS:,} "
+            "digits; correct it, or remove it"
+        )
     position = 0
     for start, end in _text_ranges(content):
         yield Part(content[position:start])
