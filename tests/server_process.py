@@ -16,7 +16,8 @@ from typing import IO, Any
 
 import httpx
 
-SOURCE = Path(__file__).parents[1] / "src"
+from source_folder import SOURCE
+
 PROGRAM = "from seqloom.cli.main import run; run()"
 KEY = "open sesame"
 

@@ -15,6 +15,7 @@ import pytest
 from cli_runner import run_cli
 from seqloom.cli.process import interrupts
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
+from source_folder import SOURCE
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ def test_process_ends_without_a_traceback_at_every_moment(
     recipe = str(recipes / "reverse.toml")
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "train", recipe, "--set", "training.steps=1000000"],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -11,9 +11,9 @@ import pytest
 from cli_runner import run_cli
 from seqloom.cli.parameters.completion import complete_recipe, complete_run
 from seqloom.runs.folder.listing import find_runs, read_listed_run
+from source_folder import SOURCE
 
 pytestmark = pytest.mark.slow
-SOURCE = Path(__file__).parents[2] / "src"
 
 
 def test_every_run_is_listed_with_its_facts(reverse: Path, sentences: Path) -> None:

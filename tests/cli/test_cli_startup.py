@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from source_folder import SOURCE
+
 pytestmark = pytest.mark.slow
 
 PROGRAM = """
@@ -54,10 +56,9 @@ for number, command in enumerate(commands):
 def run_process(
     *arguments: str, folder: Path, program: str = PROGRAM
 ) -> subprocess.CompletedProcess[str]:
-    source = str(Path(__file__).parents[2] / "src")
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
-        env=os.environ | {"PYTHONPATH": source},
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
         check=False,
@@ -167,10 +168,9 @@ def test_failed_write_to_stdout_gives_an_exit_code(
     target = reader if reader.startswith(">") else ""
     pipe = "" if target else f"| {reader}"
     script = f"{{ {command} {target}; echo $? > code; }} {pipe}"
-    source = str(Path(__file__).parents[2] / "src")
     process = subprocess.run(
         ["sh", "-c", script],
-        env=os.environ | {"PYTHONPATH": source},
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
         check=True,

@@ -17,6 +17,7 @@ from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerEncoderConfig
 from seqloom.core.errors import ConfigError, NotFoundError
+from source_folder import SOURCE
 
 RECIPE = """
 [data.train]
@@ -402,10 +403,9 @@ def test_an_invalid_recipe_is_reported_without_importing_torch(tmp_path: Path) -
         "except Exception as error:\n    print(type(error).__name__)\n"
         "sys.exit('torch' in sys.modules)"
     )
-    source = str(Path(__file__).parents[2] / "src")
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": source},
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
         check=True,

@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
+from source_folder import SOURCE
+
 HEAVY = {"torch", "numpy", "pydantic", "rich", "typer", "sentencepiece", "sacrebleu"}
 POSIX_ONLY = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
 

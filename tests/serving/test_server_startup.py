@@ -23,7 +23,8 @@ from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware
 from seqloom.serving.server.startup import StartupApp
-from server_process import PROGRAM, SOURCE, error_of, run_serve_command
+from server_process import PROGRAM, error_of, run_serve_command
+from source_folder import SOURCE
 
 LOADED_APP = PlainTextResponse("from the loaded application")
 
