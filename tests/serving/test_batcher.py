@@ -204,10 +204,11 @@ def test_a_batch_has_one_type_fits_the_budget_and_contains_the_oldest_job(
     assert len(batch) == 1 or len(batch) * max(job.size for job in batch) <= 100
 
 
-def test_a_large_request_does_not_delay_a_later_small_one() -> None:
+@pytest.mark.parametrize("sizes", [(1, 2), (10, 20), (30, 90), (200, 300)])
+def test_a_large_request_does_not_delay_a_later_small_one(sizes: tuple[int, int]) -> None:
     """The small request waits for at most two batches of the large one."""
     job_type = RecordingJobType()
-    lengths = [1 + index % 2 for index in range(20 * MAX_JOBS)]
+    lengths = [sizes[index % 2] for index in range(10 * MAX_JOBS)]
 
     async def submit_all() -> None:
         batcher = Batcher("test")

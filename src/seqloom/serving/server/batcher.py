@@ -4,8 +4,9 @@ When the thread is free, it takes one job and the jobs of the same type that are
 in length. These jobs are one batch. Cancelled jobs are dropped.
 
 Requests take turns, so that a large request does not delay the others. The jobs of a request are
-divided into groups of MAX_JOBS jobs of similar length. The first group has the next turn, the second
-group has the turn after it, and so on. The thread takes the oldest of the jobs with the lowest turn.
+divided into groups of similar length, each for one batch. The first group has the next turn, the
+second group has the turn after it, and so on. The thread takes the oldest of the jobs with the lowest
+turn.
 
 If no job is waiting, the thread waits until a job arrives. Then it usually processes the job at
 once. Under load, it waits MERGE_WINDOW seconds longer, so that more jobs can join the batch. The
@@ -191,10 +192,8 @@ class Batcher:
             Job(job_type, size, payload, loop.create_future(), on_token)
             for payload, size in zip(payloads, sizes, strict=True)
         ]
-        by_size = sorted(jobs, key=lambda job: job.size)  # so that a group has similar lengths
         with self._changed:
-            for rank, job in enumerate(by_size):
-                job.turn = self._next_turn + rank // MAX_JOBS
+            set_turns(jobs, self._next_turn)
             self._waiting += jobs
             self._changed.notify()
         futures = [job.future for job in jobs]
@@ -278,6 +277,21 @@ class Batcher:
             return 0
         _set_results(batch, results)
         return job_type.count_output_tokens(results)
+
+
+def set_turns(jobs: Sequence[Job], first: int) -> None:
+    """Divide the jobs of a request into groups, and set the turn of each job.
+
+    A group has jobs of similar length, and it is not larger than a batch may be.
+
+    first: turn of the first group
+    """
+    turn, count = first, 0
+    for job in sorted(jobs, key=lambda job: job.size):
+        if count == MAX_JOBS or job.size * (count + 1) > job.job_type.token_budget():
+            turn, count = (turn + 1 if count else turn), 0
+        job.turn = turn
+        count += 1
 
 
 def select_batch(waiting: Sequence[Job]) -> list[Job]:
