@@ -162,7 +162,7 @@ def test_a_run_without_a_checkpoint_resumes_only_from_the_same_weights(
     with pytest.raises(InterruptedError):
         seqloom.fine_tune(copy_recipe(), moved, tmp_path / "run", settings=FEW_STEPS)
     monkeypatch.undo()
-    assert checkpoint_store(tmp_path / "run").is_empty()
+    assert not checkpoint_store(tmp_path / "run").paths()
     shutil.rmtree(moved)
     train_parent(moved, "training.seed=7")
     with pytest.raises(StorageError, match="have changed since this run was started"):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from seqloom.core.errors import StorageError
 from seqloom.core.storage import find_damage, write_manifest
 from seqloom.runs.folder.archive import pack_run, unpack_run
 from seqloom.runs.folder.checkpoint_store import CheckpointStore
+from seqloom.runs.folder.integrity import weights_store
 from seqloom.runs.run import load
 from seqloom.training.loop import train
 from tiny_runs import (
@@ -269,6 +271,30 @@ def test_training_that_was_killed_before_its_first_checkpoint_starts_again(
         with pytest.raises(KeyboardInterrupt):
             train(tiny_config(), tmp_path / "run")
     assert not list((tmp_path / "run").glob("checkpoints/*"))
+    train(tiny_config(), tmp_path / "run", resume=True)
+    assert checkpoint_digests(tmp_path / "run") == checkpoint_digests(run)
+
+
+def test_training_starts_again_however_early_it_was_killed(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before it created the store of the checkpoints, then after it has stored weights."""
+    add = CheckpointStore.add
+
+    def add_weights_only(self: CheckpointStore, *args: Any, **options: Any) -> Path:
+        if self.folder.name == "checkpoints":
+            raise KeyboardInterrupt
+        return add(self, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointStore, "create", raise_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(tiny_config(), tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointStore, "add", add_weights_only)
+        with pytest.raises(KeyboardInterrupt):
+            train(tiny_config("training.checkpoint_every=8"), tmp_path / "run", resume=True)
+    assert weights_store(tmp_path / "run").paths()
     train(tiny_config(), tmp_path / "run", resume=True)
     assert checkpoint_digests(tmp_path / "run") == checkpoint_digests(run)
 

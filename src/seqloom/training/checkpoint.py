@@ -200,7 +200,7 @@ def _check_can_start_again(folder: Path) -> None:
             f"{folder}: every checkpoint is damaged, so training cannot resume. Restore the folder "
             "from a backup, or train again in another folder"
         )
-    if store.pointer_damage() or (store.is_empty() and not weights_store(folder).is_empty()):
+    if store.pointer_damage() or (store.is_empty() and weights_store(folder).paths()):
         raise StorageError(
             f"{folder}: the checkpoints are missing, so training cannot resume. (Packed runs and "
             f"imported models have none.) Restore {store.folder.name}/ and {store.pointer.name} from "

@@ -45,7 +45,13 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.folder.bundle import create_run, read_setup
 from seqloom.runs.folder.extensions import extension_changes
-from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, checkpoint_store, is_run
+from seqloom.runs.folder.integrity import (
+    CONFIG,
+    EVENT_LOG,
+    checkpoint_store,
+    is_run,
+    weights_store,
+)
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.task import Task
 from seqloom.tasks.token_task import TokenTask
@@ -463,6 +469,9 @@ def _prepare_folder(
             f"{folder}: the training data has changed since this run was started, so it cannot be "
             "resumed. Restore the data, or train again in another --run folder"
         )
+    if not weights_store(folder).paths():
+        # The earlier command may have been killed before it created the store.
+        checkpoint_store(folder).create()
     if read_setup(folder)[0] != config:
         # Store the changed recipe, because the next resume is compared with it. Only settings in
         # MAY_CHANGE can differ here.
