@@ -194,7 +194,7 @@ def translate_many_files(
         for lines in progress.watch(_execute(many, job, translator, progress)):
             show(finished + lines, total)
     if not progress.unfinished_files:
-        output.remove_blocks()
+        output.remove_blocks(files, request)
     if incomplete:
         print_message(
             f"This shard is finished. {len(incomplete):,} of {len(files):,} files wait for blocks of "

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -129,10 +130,15 @@ class OutputFolder:
 
     def write_block(self, file: InputFile, index: int, lines: Sequence[str]) -> None:
         path = self.block_path(file, index)
-        with storage_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as temporary:
-            temporary.write_bytes("".join(f"{line}\n" for line in lines).encode())
+        try:
+            with storage_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(path) as temporary:
+                temporary.write_bytes("".join(f"{line}\n" for line in lines).encode())
+        except StorageError:
+            # Another process has written the same block, joined the file and removed its blocks.
+            if not self.output_path(file).exists():
+                raise
 
     def join(self, file: InputFile, count: int, request: TranslationRequest) -> bool:
         """Join the blocks of a file if all `count` blocks are finished.
@@ -150,8 +156,7 @@ class OutputFolder:
             raise StorageError(
                 f"{file.path}: was changed while it was translated. Add --overwrite to start again."
             )
-        stored = self.read_request()
-        if stored is None or request_differences(stored, json.loads(json.dumps(request))):
+        if not self._has_request(request):
             raise StorageError(
                 f"{self.path}: another command with other options is writing to this folder. "
                 "Choose another folder, or add --overwrite to start again."
@@ -171,12 +176,27 @@ class OutputFolder:
         self._remove_blocks(folder)
         return True
 
-    def remove_blocks(self) -> None:
-        """Remove all blocks. Call this when all files are complete.
+    def remove_blocks(self, files: Sequence[InputFile], request: TranslationRequest) -> None:
+        """Remove the remaining blocks of `files`. Call this when their outputs are complete.
 
-        Blocks are left over if an earlier process was killed after it had joined a file.
+        Blocks remain if an earlier process was killed after it had joined a file. If a command with
+        other options has meanwhile replaced the request in the folder, its blocks are kept.
         """
-        self._remove_blocks(self.path / BLOCKS)
+        if not self._has_request(request):
+            return
+        for file in files:
+            folder = self.path / BLOCKS / file.name
+            if folder.exists() and self.output_path(file).exists():
+                self._remove_blocks(folder)
+        with suppress(OSError):
+            (self.path / BLOCKS).rmdir()
+
+    def _has_request(self, request: TranslationRequest) -> bool:
+        """Return True if the folder contains this request."""
+        stored = self.read_request()
+        return stored is not None and not request_differences(
+            stored, json.loads(json.dumps(request))
+        )
 
     def _remove_blocks(self, folder: Path) -> None:
         # Without the sync, a power failure could lose an output after its blocks are gone.
