@@ -1,6 +1,7 @@
 """Admission control, and the rejection of requests under overload."""
 
 import asyncio
+import json
 
 import pytest
 from starlette.types import Message
@@ -78,7 +79,8 @@ def test_a_request_cancelled_while_being_admitted_releases_its_capacity(others: 
     assert (admission.in_flight, admission.waiting) == (others, 0)
 
 
-def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
+@pytest.mark.parametrize("path", ["/api/translate", "/v1/completions"])
+def test_the_prebuilt_rejection_equals_an_ordinary_error_response(path: str) -> None:
     error = overloaded_error(Limits(in_flight=3, queue=4))
     assert str(error) == (
         "the server is processing 3 requests and 4 are waiting; try again in a moment"
@@ -97,8 +99,8 @@ def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
         async def receive() -> Message:
             raise AssertionError
 
-        await RejectionSender(error, security_headers(())).send(keep_prebuilt)
-        await error.response()(
+        await RejectionSender(error, security_headers(())).send(path, keep_prebuilt)
+        await error.response(path)(
             {"type": "http"}, receive, ResponseSender(keep_ordinary, security_headers(())).send
         )
         return prebuilt, ordinary
@@ -108,6 +110,7 @@ def test_the_prebuilt_rejection_equals_an_ordinary_error_response() -> None:
     assert dict(prebuilt[0]["headers"]) == dict(ordinary[0]["headers"])
     assert dict(prebuilt[0]["headers"])[b"retry-after"] == b"1"
     assert prebuilt[1]["body"] == ordinary[1]["body"]
+    assert isinstance(json.loads(prebuilt[1]["body"])["error"], dict) == path.startswith("/v1/")
 
 
 def test_one_rejection_is_immediate_and_many_are_sent_at_ticks() -> None:

@@ -109,9 +109,10 @@ def log_lines(caplog: pytest.LogCaptureFixture, *requests: tuple[str, str]) -> l
 
 
 def test_the_access_log_has_one_line_per_request(caplog: pytest.LogCaptureFixture) -> None:
-    lines = log_lines(caplog, ("HEAD", "/health"), ("GET", "/nowhere"))
+    lines = log_lines(caplog, ("HEAD", "/health"), ("GET", "/nowhere"), ("HEAD", "/nowhere"))
     assert re.fullmatch(r'127.0.0.1 "HEAD /health" 200 \d+\.\d ms', lines[0])
     assert re.fullmatch(r'127.0.0.1 "GET /nowhere" 404 \d+\.\d ms not-found', lines[1])
+    assert re.fullmatch(r'127.0.0.1 "HEAD /nowhere" 404 \d+\.\d ms not-found', lines[2])
 
 
 def test_the_access_log_contains_no_key_and_no_forged_line(

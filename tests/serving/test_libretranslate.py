@@ -1,5 +1,6 @@
 """The LibreTranslate API works with the official LibreTranslate client."""
 
+import errno
 import json
 import os
 import threading
@@ -26,6 +27,7 @@ from seqloom.serving.api.libretranslate import LibreTranslateRequest, translate_
 from seqloom.serving.api.schemas.predictions import TranslateRequest
 from seqloom.serving.api.translation import translate
 from seqloom.serving.http.stack import HeadMiddleware
+from seqloom.serving.server import translated_files
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.app import build_app
 from seqloom.serving.server.batcher import Batcher
@@ -308,6 +310,45 @@ def test_only_this_user_can_read_the_folder_of_translated_files() -> None:
         assert folder.stat().st_mode & 0o777 == 0o700
         TranslatedFiles(folder, 2, 1000.0).add("a", b"1")
     assert not folder.exists()
+
+
+def test_the_folders_of_servers_that_were_killed_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translated_files, "SHARED_MEMORY", str(tmp_path))
+    abandoned, new = tmp_path / "seqloom-files-1", tmp_path / "seqloom-files-2"
+    for folder in (abandoned, new):
+        folder.mkdir()
+        (folder / "token").touch()
+    with temporary_folder() as running:
+        for folder in (abandoned, running):
+            os.utime(folder, (0, 0))
+        with temporary_folder():
+            assert sorted(tmp_path.glob("seqloom-files-?")) == [new]
+            assert running.exists()
+    assert list(tmp_path.iterdir()) == [new]
+
+
+def test_a_removed_folder_is_created_again_for_this_user_only(tmp_path: Path) -> None:
+    files = TranslatedFiles(tmp_path / "files", 2, 1000.0)
+    token = files.add("a", b"1")
+    assert files.folder.stat().st_mode & 0o777 == 0o700
+    assert files.take(token) == TranslatedFile("a", b"1")
+
+
+def test_a_full_disk_is_a_503_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = TranslatedFiles(tmp_path, 2, 1000.0)
+
+    def fail(self: Path, data: bytes) -> int:
+        self.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", fail)
+        with pytest.raises(ApiError, match="there is no space") as caught:
+            files.add("a", b"1")
+    assert caught.value.status == 503
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_head_request_does_not_remove_the_file(tmp_path: Path) -> None:

@@ -25,13 +25,18 @@ def test_limits_are_changed_by_name() -> None:
             "buffered_bytes=9",
             "buffered_bytes: must be at least 8388608, the maximum of body_bytes and image_bytes",
         ),
-        ("image_bytes=999999999", "buffered_bytes: must be at least 999999999, the maximum"),
         ("beam", "'beam' must have the form NAME=VALUE"),
     ],
 )
 def test_invalid_limits_are_reported(setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         parse_limits([setting])
+
+
+def test_the_memory_of_bodies_has_room_for_one_body() -> None:
+    assert parse_limits(["body_bytes=999999999"]).body_memory == 999999999
+    assert parse_limits(["image_bytes=999999999"]).body_memory == 999999999
+    assert parse_limits(["buffered_bytes=9000000"]).body_memory == 9000000
 
 
 def test_a_text_that_is_too_long_gets_413() -> None:

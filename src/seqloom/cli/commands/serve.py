@@ -339,7 +339,7 @@ def _enable_access_log() -> None:
 def _exit_while_loading(files_folder: Path) -> NoReturn:
     """Exit at once, without waiting for the thread that loads the runs."""
     if multiprocessing.parent_process() is None:  # other workers may still use the folder
-        shutil.rmtree(files_folder)
+        shutil.rmtree(files_folder, ignore_errors=True)
     print_message("stopped")
     os._exit(0)
 

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from seqloom.core.errors import SeqloomError
 from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
@@ -92,21 +93,11 @@ class OpenAiErrorResponse(BaseModel):
 
 OPENAI_PREFIX = "/v1/"
 """Errors of paths that begin so have the format of OpenAI."""
-OPENAI_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = (
-    {
-        status: {**response, "model": OpenAiErrorResponse}
-        for status, response in ERROR_RESPONSES.items()
-        if status not in (408, 413, 503)
-    }
-    | {status: ERROR_RESPONSES[status] for status in (408, 503)}
-    | {
-        413: {
-            "description": "The body or one of its fields is too large.",
-            "model": OpenAiErrorResponse | ErrorResponse,
-        }
-    }
-)
-"""Error responses of the OpenAI routes. The middleware sends its errors in the other format."""
+OPENAI_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {**response, "model": OpenAiErrorResponse}
+    for status, response in ERROR_RESPONSES.items()
+}
+"""Error responses of the OpenAI routes."""
 
 
 def openai_error_body(
@@ -133,18 +124,23 @@ class ApiError(Exception):
         self.details = list(details)
         self.headers = dict(headers or {})
 
-    def response(self) -> JSONResponse:
-        body = ErrorResponse(error=str(self), kind=self.kind, problems=self.details)
-        return JSONResponse(body.model_dump(mode="json"), self.status, self.headers)
+    def response(self, path: str) -> JSONResponse:
+        """Return the error response to a request with this path.
 
-    def response_to(self, request: Request) -> JSONResponse:
-        """Return the error response. Under /v1/, the response has the format of OpenAI."""
-        request.scope["error_kind"] = self.kind  # for the access log
-        if not request.url.path.startswith(OPENAI_PREFIX):
-            return self.response()
-        field = self.details[0].where if self.details else None
-        body = openai_error_body(str(self), self.kind, field, self.status)
+        Under /v1/, the response has the format of OpenAI.
+        """
+        if path.startswith(OPENAI_PREFIX):
+            field = self.details[0].where if self.details else None
+            body = openai_error_body(str(self), self.kind, field, self.status)
+        else:
+            error = ErrorResponse(error=str(self), kind=self.kind, problems=self.details)
+            body = error.model_dump(mode="json")
         return JSONResponse(body, self.status, self.headers)
+
+    def response_to(self, scope: Scope) -> JSONResponse:
+        """Return the error response to a request, and note the kind of the error for its log."""
+        scope["error_kind"] = self.kind
+        return self.response(scope["path"])
 
     def last_event(self, path: str) -> str:
         """Return the event that ends a stream of the route `path` with this error."""
@@ -190,7 +186,7 @@ def invalid_field(field: str, message: str) -> ApiError:
 
 async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ApiError)
-    return error.response_to(request)
+    return error.response_to(request.scope)
 
 
 async def handle_seqloom_error(request: Request, error: Exception) -> JSONResponse:
@@ -199,7 +195,7 @@ async def handle_seqloom_error(request: Request, error: Exception) -> JSONRespon
     The request satisfies the schema, but the run cannot process it.
     """
     assert isinstance(error, SeqloomError)
-    return ApiError(422, "unusable", str(error)).response_to(request)
+    return ApiError(422, "unusable", str(error)).response_to(request.scope)
 
 
 async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:
@@ -210,14 +206,14 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
         reason = errors[0].get("ctx", {}).get("error", "it cannot be parsed")
         return ApiError(
             400, "invalid-json", f"the body is not valid JSON: {reason}; send one JSON object"
-        ).response_to(request)
+        ).response_to(request.scope)
     # The first part of a location is "body", "query" or "path".
     inner = [{**item, "loc": item["loc"][1:] or item["loc"]} for item in errors]
     details = [
         ErrorDetail(where=field, what=message) for field, message in invalid_fields(inner).items()
     ]
     message = "; ".join(f"{location_in_words(detail.where)}: {detail.what}" for detail in details)
-    return ApiError(422, "invalid", message, details).response_to(request)
+    return ApiError(422, "invalid", message, details).response_to(request.scope)
 
 
 async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:
@@ -239,12 +235,12 @@ async def handle_http_exception(request: Request, error: Exception) -> JSONRespo
             )
         case status:
             api_error = ApiError(status, "invalid", str(error.detail), headers=error.headers)
-    return api_error.response_to(request)
+    return api_error.response_to(request.scope)
 
 
 async def handle_internal_error(request: Request, error: Exception) -> JSONResponse:
     """Respond with 500 to an unexpected exception. Only the server's log contains the traceback."""
-    return internal_error().response_to(request)
+    return internal_error().response_to(request.scope)
 
 
 def wrong_content_type(expected: str, content_type: str) -> ApiError:

@@ -70,4 +70,7 @@ class HeadMiddleware:
                 message = {**message, "body": b""}
             await send(message)
 
-        await self._app({**scope, "method": "GET", HEAD_KEY: True}, receive, send_without_body)
+        as_get = {**scope, "method": "GET", HEAD_KEY: True}
+        await self._app(as_get, receive, send_without_body)
+        if "error_kind" in as_get:
+            scope["error_kind"] = as_get["error_kind"]  # for the access log

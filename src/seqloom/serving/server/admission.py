@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from starlette.responses import Response
 from starlette.types import Message, Send
 
-from seqloom.serving.api.errors import ApiError, busy_error, stopping_error
+from seqloom.serving.api.errors import OPENAI_PREFIX, ApiError, busy_error, stopping_error
 from seqloom.serving.server.limits import Limits
 
 REJECTION_INTERVAL = 0.004
@@ -164,8 +165,18 @@ def overloaded_error(limits: Limits) -> ApiError:
     )
 
 
+def _messages(response: Response, headers: list[tuple[bytes, bytes]]) -> list[Message]:
+    """Return the ASGI messages of a response with additional headers."""
+    start = {
+        "type": "http.response.start",
+        "status": response.status_code,
+        "headers": [*response.raw_headers, *headers],
+    }
+    return [start, {"type": "http.response.body", "body": response.body}]
+
+
 class RejectionSender:
-    """Sends the same prebuilt error response to every rejected request.
+    """Sends a prebuilt error response to every rejected request.
 
     A single response is sent immediately. If many requests are rejected, their responses are
     delayed. Without a delay, clients that retry at once would take processing time from the
@@ -177,21 +188,18 @@ class RejectionSender:
     """
 
     def __init__(self, error: ApiError, headers: list[tuple[bytes, bytes]]) -> None:
-        response = error.response()
-        self.status = response.status_code
-        self._start: Message = {
-            "type": "http.response.start",
-            "status": response.status_code,
-            "headers": [*response.raw_headers, *headers],
-        }
-        self._body: Message = {"type": "http.response.body", "body": response.body}
+        self.status = error.status
+        self._messages = _messages(error.response("/"), headers)
+        self._openai_messages = _messages(error.response(OPENAI_PREFIX), headers)
         self._next_time = 0.0
 
-    async def send(self, send: Send) -> None:
+    async def send(self, path: str, send: Send) -> None:
+        """Send the response to a request with this path."""
         if (delay := self.delay(time.monotonic())) > 0:
             await asyncio.sleep(delay)
-        await send(self._start)
-        await send(self._body)
+        is_openai = path.startswith(OPENAI_PREFIX)
+        for message in self._openai_messages if is_openai else self._messages:
+            await send(message)
 
     def delay(self, now: float) -> float:
         """Return how many seconds to wait before the next rejected request gets its response.

@@ -26,10 +26,10 @@ class Limits(Section):
     """Maximum size of a request body that is not an image, in bytes."""
     image_bytes: int = Field(8 * 1024 * 1024, ge=1)
     """Maximum size of an image file, in bytes."""
-    buffered_bytes: int = Field(256 * 1024 * 1024, ge=1, validate_default=True)
+    buffered_bytes: int = Field(256 * 1024 * 1024, ge=1)
     """Maximum total size of the request bodies that are in memory, in bytes. A body is in memory from
     the arrival of its first byte to the end of the response. The server rejects further bodies with
-    503."""
+    503. The default is larger if body_bytes or image_bytes is larger."""
     image_pixels: int = Field(16_000_000, ge=1)
     """Maximum number of pixels of an image: width times height."""
     characters: int = Field(5_000, ge=1)
@@ -73,6 +73,11 @@ class Limits(Section):
                 f"must be at least {minimum}, the maximum of body_bytes and image_bytes"
             )
         return value
+
+    @property
+    def body_memory(self) -> int:
+        """Maximum total size of the request bodies in memory: `buffered_bytes`, or a single body."""
+        return max(self.buffered_bytes, self.body_bytes, self.image_bytes)
 
     @property
     def n_best(self) -> int:

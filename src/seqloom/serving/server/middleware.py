@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from contextlib import contextmanager
 from typing import Any
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seqloom.serving.api.errors import ApiError, internal_error
@@ -87,7 +86,7 @@ class RequestMiddleware:
         self._admission = admission
         self._model_routes = model_routes
         self._options = options
-        self._body_memory = BodyMemory(limits.buffered_bytes)
+        self._body_memory = BodyMemory(limits.body_memory)
         self._headers = security_headers(options.frame_ancestors)
         self._rejection = RejectionSender(overloaded_error(limits), self._headers)
 
@@ -104,7 +103,7 @@ class RequestMiddleware:
             except OverloadedError:
                 scope["error_kind"] = "busy"
                 response.status = self._rejection.status
-                await self._rejection.send(send)
+                await self._rejection.send(scope["path"], send)
             except ApiError as error:
                 await response.send_error(error, scope, receive)
             except DisconnectedError:
@@ -235,7 +234,7 @@ class ResponseSender:
         HTTP server closes the connection.
         """
         if not self.started:
-            await error.response_to(Request(scope))(scope, receive, self.send)
+            await error.response_to(scope)(scope, receive, self.send)
             return
         scope["error_kind"] = error.kind  # for the access log
         self.status = error.status

@@ -64,7 +64,7 @@ def _startup_response(scope: Scope) -> Response | None:
     Returns None if the request has to wait until the models are loaded.
     """
     if scope["method"] != "GET" or scope["path"] == "/ready":
-        return starting_error().response()
+        return starting_error().response(scope["path"])
     if scope["path"] == "/health":
         return JSONResponse({"status": "starting"})
     if_none_match = dict(scope["headers"]).get(b"if-none-match")
