@@ -95,7 +95,7 @@ campaign: $(DOCS_STAMP) browser
 		tests/serving/test_openapi.py tests/serving/test_page_security.py \
 		--ignore tests/reliability/test_service_load.py --ignore tests/reliability/test_service_connections.py
 	$(CAMPAIGN) $(BIN)/pytest -n 0 -q tests/reliability/test_service_load.py tests/reliability/test_service_connections.py
-	$(CAMPAIGN) $(BIN)/python -m pytest -p tests.property_campaign -n 2 --dist worksteal -q -m hypothesis tests
+	$(CAMPAIGN) $(BIN)/python -m pytest -p tests.support.property_campaign -n 2 --dist worksteal -q -m hypothesis tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long --ignore tests/reliability --ignore tests/interop/test_killed_export.py
 	$(BIN)/python tools/campaign.py
 	$(BIN)/python -m tools.mutants --write

@@ -22,7 +22,7 @@ RESULTS = Path(__file__).parents[1] / "docs" / "results" / "batch-translation.js
 
 def measure(items: Iterable[Any]) -> dict[str, float]:
     """Consume the reports of a translation. Returns lines per second and the total seconds."""
-    from seqloom.runs.batch_translation.block_translator import BlockReport
+    from seqloom.jobs.batch_translation.block_translator import BlockReport
 
     start = time.perf_counter()
     first = last = 0.0
@@ -40,15 +40,15 @@ def measure(items: Iterable[Any]) -> dict[str, float]:
 def translate(run: Path, files: list[str], workers: int, ray: bool) -> tuple[dict[str, float], str]:
     """Translate the files into a temporary folder. Returns the rates and all outputs."""
     from seqloom.config.loading.loader import load_run_recipe
-    from seqloom.runs.batch_translation.block_translator import Shard, TranslationJob
-    from seqloom.runs.batch_translation.input_files import Block, find_input_files
-    from seqloom.runs.batch_translation.output_folder import OutputFolder
-    from seqloom.runs.batch_translation.output_lines import TranslationFormatter
-    from seqloom.runs.batch_translation.portions import CPU_PORTION
-    from seqloom.runs.batch_translation.ray_cluster import translate_with_ray
-    from seqloom.runs.batch_translation.worker_processes import translate_with_processes
-    from seqloom.runs.folder.integrity import CONFIG
-    from seqloom.runs.options import TEXT_ONLY
+    from seqloom.inference.options import TEXT_ONLY
+    from seqloom.jobs.batch_translation.block_translator import Shard, TranslationJob
+    from seqloom.jobs.batch_translation.input_files import Block, find_input_files
+    from seqloom.jobs.batch_translation.output_folder import OutputFolder
+    from seqloom.jobs.batch_translation.output_lines import TranslationFormatter
+    from seqloom.jobs.batch_translation.portions import CPU_PORTION
+    from seqloom.jobs.batch_translation.ray_cluster import translate_with_ray
+    from seqloom.jobs.batch_translation.worker_processes import translate_with_processes
+    from seqloom.runs.integrity import CONFIG
 
     config = load_run_recipe(run / CONFIG).config
     with tempfile.TemporaryDirectory() as folder:

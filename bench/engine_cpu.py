@@ -21,12 +21,12 @@ from bench.latency import DECODINGS, call_seconds, describe_machine, measure_lat
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
+from seqloom.inference.batching import CPU_BATCH_TOKENS
+from seqloom.inference.engine.package import ctranslate2
+from seqloom.inference.engine.translator import CTranslate2Engine
+from seqloom.inference.options import TEXT_ONLY
+from seqloom.inference.run import Run, load
 from seqloom.metrics.bleu import bleu
-from seqloom.runs.batching import CPU_BATCH_TOKENS
-from seqloom.runs.engine.package import ctranslate2
-from seqloom.runs.engine.translator import CTranslate2Engine
-from seqloom.runs.options import TEXT_ONLY
-from seqloom.runs.run import Run, load
 
 ROUNDS = 11
 PRECISIONS = ("int8", "float32")

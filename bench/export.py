@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.data.readers.splits import read_split
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run, load
 from seqloom.interop.exporter import export_run
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run, load
 
 MAX_LENGTH = 100
 BATCH = 50

@@ -27,9 +27,9 @@ from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SearchConfig
 from seqloom.data.readers.text_files import read_lines
 from seqloom.decoding.fast import captured
-from seqloom.runs.batch_translation.portions import CPU_PORTION, GPU_PORTION
-from seqloom.runs.options import TEXT_ONLY
-from seqloom.runs.run import Run
+from seqloom.inference.options import TEXT_ONLY
+from seqloom.inference.run import Run
+from seqloom.jobs.batch_translation.portions import CPU_PORTION, GPU_PORTION
 
 RECIPE = "multi30k-de-en-fast"
 SEARCHES: dict[str, SearchConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}

@@ -30,7 +30,7 @@ from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import parse_toml
 from seqloom.config.schema.data import DataConfig
-from seqloom.runs.folder.integrity import is_run, weights_store
+from seqloom.runs.integrity import is_run, weights_store
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "fine-tuning.md"
 HEAD = """# Fine-tuning: from Tatoeba to Multi30k

@@ -23,8 +23,8 @@ from bench.machine import describe_processor
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.readers.splits import merge_references, read_split
-from seqloom.runs.options import TEXT_ONLY
-from seqloom.runs.run import Run, load
+from seqloom.inference.options import TEXT_ONLY
+from seqloom.inference.run import Run, load
 
 DECODINGS: dict[str, DecodingConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
 ENGINES = ("torch", "compiled", "ctranslate2")

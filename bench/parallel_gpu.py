@@ -26,7 +26,7 @@ import torch
 from bench.machine import accelerator_name
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.runs.device import best_device
+from seqloom.core.device import best_device
 from seqloom.training import loop
 from seqloom.training.distributed import World, join_world
 from seqloom.training.session import Session

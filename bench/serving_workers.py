@@ -23,7 +23,7 @@ RESULTS = Path(__file__).parents[1] / "docs" / "results" / "serving-workers.json
 def measure(folder: Path, workers: int, clients: int, rounds: int, count: int) -> dict[str, Any]:
     import seqloom
     from seqloom.data.readers.splits import read_split
-    from seqloom.runs.options import TEXT_ONLY
+    from seqloom.inference.options import TEXT_ONLY
 
     run = seqloom.load(folder)
     texts = list(dict.fromkeys(example.source for example in read_split(run.config.data, "test")))

@@ -29,8 +29,8 @@ import torch
 from bench.marian import BatchShape, TrainingSettings, time_training
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.batch import Batch, Padded
+from seqloom.core.device import best_device
 from seqloom.data.corpus.corpus import Corpus
-from seqloom.runs.device import best_device
 from seqloom.runs.recipe import read_events
 from seqloom.training import loop
 from seqloom.training.distributed import World

@@ -36,7 +36,7 @@ from seqloom.config.loading.toml import parse_toml
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.metrics.bleu import bleu, chrf
-from seqloom.runs.folder.integrity import is_run
+from seqloom.runs.integrity import is_run
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "transfer.md"
 

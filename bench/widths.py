@@ -16,9 +16,9 @@ from typing import Any
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import merge_references, read_split
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.run import Run, load
 from seqloom.metrics.bleu import bleu
-from seqloom.runs.options import PredictionOptions
-from seqloom.runs.run import Run, load
 from seqloom.viz.line_plot import Curve, LinePlot, save_line_plots
 
 ROOT = Path(__file__).parents[1]

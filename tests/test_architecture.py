@@ -21,8 +21,10 @@ LAYERS = [
     {"metrics", "decoding"},
     {"tasks"},
     {"runs"},
+    {"inference"},
     {"training", "analysis"},
     {"viz"},
+    {"jobs"},
     {"lab", "serving", "interop", "testing"},
     {"cli"},
 ]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import seqloom
-from seqloom.runs.prediction import Prediction
+from seqloom.inference.prediction import Prediction
 from seqloom.viz.attention_figure import save_attention
 
 SENTENCES = (

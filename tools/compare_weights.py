@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from seqloom.runs.folder.integrity import checkpoint_store, weights_store
-from seqloom.runs.folder.weights import read_tensors
+from seqloom.runs.integrity import checkpoint_store, weights_store
+from seqloom.runs.weights import read_tensors
 
 
 def tensors(run: Path) -> dict[str, torch.Tensor]:

@@ -14,15 +14,15 @@ import torch
 import seqloom
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.metrics.alignment import Symmetrisation, symmetrise
-from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, parse_gold, score_alignments
-from seqloom.runs.alignment import (
+from seqloom.inference.alignment import (
     WordAlignment,
     combine_alignments,
     find_heads,
     save_alignment_heads,
     word_alignment,
 )
+from seqloom.metrics.alignment import Symmetrisation, symmetrise
+from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, parse_gold, score_alignments
 
 DIRECTIONS = ("de-en", "en-de")
 CORPORA = {

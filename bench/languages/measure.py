@@ -16,8 +16,8 @@ from bench.languages.experiments import DIRECT, EXPERIMENTS, PIVOT, config_of, w
 from bench.machine import accelerator_name
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import indices_by_group, read_split
+from seqloom.inference.run import Run
 from seqloom.metrics.bleu import bleu, chrf
-from seqloom.runs.run import Run
 
 LANGUAGES = ("en", "de", "fr", "cs")
 Vocabularies = dict[str, set[str]]

@@ -17,7 +17,7 @@ from bench.pronunciation.languages import LANGUAGES, TAGS, file_name
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.corpora import TsvConfig
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.runs.run import Run
+from seqloom.inference.run import Run
 
 ALL = "all"
 """Stands for all languages: one model for all of them."""

@@ -19,8 +19,8 @@ from seqloom.config.loading.toml import format_recipe, parse_toml
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.readers.splits import merge_references, read_split
+from seqloom.inference.run import Run
 from seqloom.metrics.bleu import bleu, chrf, lowercased_bleu
-from seqloom.runs.run import Run
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         GreedyConfig,
         SampleConfig,
     )
-    from seqloom.runs.forecaster import Forecaster, load_forecaster
-    from seqloom.runs.prediction import Prediction
+    from seqloom.inference.forecaster import Forecaster, load_forecaster
+    from seqloom.inference.prediction import Prediction
+    from seqloom.inference.run import Run, load
     from seqloom.runs.recipe import load_recipe
-    from seqloom.runs.run import Run, load
     from seqloom.training.fine_tuning.fine_tune import fine_tune
     from seqloom.training.loop import train
 
@@ -50,11 +50,11 @@ _HOMES = {
     "ExhaustiveConfig": "seqloom.config.schema.decoding",
     "GreedyConfig": "seqloom.config.schema.decoding",
     "SampleConfig": "seqloom.config.schema.decoding",
-    "Forecaster": "seqloom.runs.forecaster",
-    "load_forecaster": "seqloom.runs.forecaster",
-    "Prediction": "seqloom.runs.prediction",
-    "Run": "seqloom.runs.run",
-    "load": "seqloom.runs.run",
+    "Forecaster": "seqloom.inference.forecaster",
+    "load_forecaster": "seqloom.inference.forecaster",
+    "Prediction": "seqloom.inference.prediction",
+    "Run": "seqloom.inference.run",
+    "load": "seqloom.inference.run",
     "load_recipe": "seqloom.runs.recipe",
     "fine_tune": "seqloom.training.fine_tuning.fine_tune",
     "train": "seqloom.training.loop",

@@ -27,6 +27,7 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import Search, SearchRequest
 from seqloom.decoding.trace import Fate, Reason
 from seqloom.decoding.tracer import Tracer
+from seqloom.inference.predictor import Predictor
 from seqloom.models.build import build_model
 from seqloom.models.interface import DecoderOutput
 from seqloom.models.seq2seq import Model
@@ -34,12 +35,11 @@ from seqloom.nn.attention import DotScore, RbfScore, attention_weights
 from seqloom.nn.embedding import Readout
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.positions import Frequencies, angular_frequencies, sinusoid
-from seqloom.runs.predictor import Predictor
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START
-from tiny_runs import LANGUAGE_MODEL, tiny_config
-from toy_decoders import TableDecoder, random_memory
+from tests.support.tiny_runs import LANGUAGE_MODEL, tiny_config
+from tests.support.toy_decoders import TableDecoder, random_memory
 
 seeds = st.integers(0, 10**6)
 no_deadline = settings(deadline=None)

@@ -13,8 +13,8 @@ from seqloom.config.schema.decoding import (
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
 from seqloom.decoding.search import SearchRequest
+from seqloom.inference.attention_maps import ALL_HEADS, AttentionReduction, HeadChoice
 from seqloom.metrics.subword_merging import merge_words
-from seqloom.runs.attention_maps import ALL_HEADS, AttentionReduction, HeadChoice
 
 LENGTHS = (4, 2)
 SEARCHES: list[SearchConfig] = [

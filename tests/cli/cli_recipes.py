@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli_runner import run_cli, set_options
+from tests.support.cli_runner import run_cli, set_options
 
 REVERSE = """
 [data]

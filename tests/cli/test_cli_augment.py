@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
 from seqloom.cli.process.resumable_output import OutputFile
 from seqloom.config.schema.corpora import TsvConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.data.readers.splits import read_split
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

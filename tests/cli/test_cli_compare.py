@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from cli_recipes import train_recipe
 
-from cli_runner import run_cli
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ import pytest
 from copying_corpora import CORPORA
 
 import seqloom
-from cli_runner import run_cli, set_options
 from seqloom.config.loading.loader import load_recipe
-from seqloom.runs.folder.integrity import EVALUATION
+from seqloom.runs.integrity import EVALUATION
+from tests.support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
-from seqloom.runs.engine.select import INT8_IS_FASTER
+from seqloom.inference.engine.select import INT8_IS_FASTER
 from seqloom.training.loop import train
-from tiny_runs import tiny_config
+from tests.support.cli_runner import run_cli
+from tests.support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from cli_recipes import train_recipe
 
-from cli_runner import run_cli
 from seqloom.analysis.error_propagation import ErrorPropagation, measure_error_propagation
 from seqloom.data.readers.splits import read_split
-from seqloom.runs.run import Run, load
+from seqloom.inference.run import Run, load
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_runner import run_cli
 from seqloom.cli.examples import differing_examples, overlap, worst_examples
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.example import Example
-from seqloom.runs.evaluation.report import EvaluationReport
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import Predictor
-from seqloom.runs.run import Run
+from seqloom.inference.evaluation.report import EvaluationReport
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.predictor import Predictor
+from seqloom.inference.run import Run
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

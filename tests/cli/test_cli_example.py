@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from cli_runner import run_cli
 from seqloom.analysis.explain.lecture_example import AttentionExample, explain_example
 from seqloom.core.errors import ConfigError
+from tests.support.cli_runner import run_cli
 
 
 def example(*options: object) -> dict[str, dict[str, Any]]:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.explain.explanation import HeadSelection
 from seqloom.analysis.gradients import profile_gradients, training_batch
 from seqloom.core.errors import ConfigError
-from seqloom.runs.run import load
+from seqloom.inference.run import load
 from seqloom.text.vocabulary import END
 from seqloom.training.loop import train
-from tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
+from tests.support.cli_runner import run_cli
+from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from cli_runner import run_cli
+from seqloom.core.device import as_current_device, best_device
 from seqloom.core.errors import ConfigError
-from seqloom.runs.device import as_current_device, best_device
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def test_threads_sets_the_number_of_torch_threads(
         seen.append((torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")))
         return torch.device("cpu")
 
-    monkeypatch.setattr("seqloom.runs.run.best_device", record)
+    monkeypatch.setattr("seqloom.inference.run.best_device", record)
     before = os.environ.get("OMP_NUM_THREADS")
     option, command = ("--threads", "3"), ("translate", reverse)
     arguments = (*option, *command) if position == "before" else (*command, *option)

@@ -10,11 +10,11 @@ from cli_recipes import train_recipe, write_recipes
 from PIL import Image
 from rich.cells import cell_len
 
-from cli_runner import CliResult, run_cli
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import parse_toml
 from seqloom.training.loop import train
-from tiny_runs import TRANSFORMER, tiny_config
+from tests.support.cli_runner import CliResult, run_cli
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from cli_runner import run_cli
 from seqloom.cli.process import interrupts
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
-from source_folder import SOURCE
+from tests.support.cli_runner import run_cli
+from tests.support.source_folder import SOURCE
 
 pytestmark = pytest.mark.slow
 
@@ -163,7 +163,7 @@ def test_interrupted_training_says_how_to_resume(
 def test_interrupted_evaluation_stores_nothing_and_says_so(reverse: Path, tmp_path: Path) -> None:
     run = shutil.copytree(reverse, tmp_path / "run")
     shutil.rmtree(run / "evaluation", ignore_errors=True)
-    patch = interrupted("seqloom.runs.run.likelihood_scores")
+    patch = interrupted("seqloom.inference.run.likelihood_scores")
     try:
         result = run_cli("evaluate", run)
     finally:
@@ -179,7 +179,7 @@ def test_interrupted_evaluation_stores_nothing_and_says_so(reverse: Path, tmp_pa
 def test_interrupted_comparison_names_the_scores_that_are_stored(
     reverse: Path, worse: Path
 ) -> None:
-    patch = interrupted("seqloom.runs.run.likelihood_scores", on_call=2)
+    patch = interrupted("seqloom.inference.run.likelihood_scores", on_call=2)
     try:
         result = run_cli("evaluate", reverse, "--against", worse)
     finally:
@@ -204,7 +204,7 @@ def test_interrupted_doctor_says_that_there_is_no_result(recipes: Path) -> None:
 def test_interrupted_translation_to_stdout_says_how_many_lines_were_written(
     reverse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 2)
+    monkeypatch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 2)
     patch = interrupted("seqloom.cli.process.resumable_output.flush_output", on_call=2)
     try:
         result = run_cli("translate", reverse, stdin=b"ab\ncd\nab\ncd\n")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
 from seqloom.lab.registry import claim_names
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

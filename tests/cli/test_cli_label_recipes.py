@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli, set_options
 from seqloom.data.readers.bundled import without_capitals
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from tests.support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

@@ -14,12 +14,12 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_runner import CliResult, run_cli
 from seqloom.cli.inputs import read_portions
 from seqloom.core.errors import SeqloomError
-from seqloom.runs.batch_translation import input_files, output_folder, worker_processes
-from seqloom.runs.batch_translation.block_translator import BlockTranslator, Shard
-from seqloom.runs.batch_translation.portions import portion_lines
+from seqloom.jobs.batch_translation import input_files, output_folder, worker_processes
+from seqloom.jobs.batch_translation.block_translator import BlockTranslator, Shard
+from seqloom.jobs.batch_translation.portions import portion_lines
+from tests.support.cli_runner import CliResult, run_cli
 
 LINES = ["ab", "", "cd", "abcd", "c", "ba", "dd"]
 BLOCK = 3
@@ -27,7 +27,7 @@ BLOCK = 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", BLOCK)
+    monkeypatch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", BLOCK)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_blocks_equal_the_portions_of_translate(
     device_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise lines would be decoded in other batches, and outputs could differ."""
-    monkeypatch.setattr("seqloom.runs.batch_translation.portions.GPU_PORTION", 5)
+    monkeypatch.setattr("seqloom.jobs.batch_translation.portions.GPU_PORTION", 5)
     path = tmp_path / "a.txt"
     path.write_text("".join(f"{number}\n" for number in range(12)), encoding="utf-8")
     lines = portion_lines(device_type)
@@ -267,7 +267,7 @@ def test_invalid_records_of_a_block_are_listed_together(reverse: Path, tmp_path:
     lines[0] = '{"text": "ab", "translation": 1}'
     (folder / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 10)
+        patch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 10)
         result = translate(reverse, folder, tmp_path / "out", "--field", "text")
     assert result.exit_code == 65
     for message in (

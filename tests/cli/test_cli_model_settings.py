@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import seqloom
-from cli_runner import run_cli, set_options
 from seqloom.core.errors import ConfigError
-from seqloom.runs.run import load
+from seqloom.inference.run import load
 from seqloom.training.loop import train
-from tiny_runs import TRANSFORMER, tiny_config
+from tests.support.cli_runner import run_cli, set_options
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import seqloom
-from cli_runner import run_cli
-from seqloom.runs.options import PredictionOptions
-from toy_languages import WORDS, write_languages
+from seqloom.inference.options import PredictionOptions
+from tests.support.cli_runner import run_cli
+from tests.support.toy_languages import WORDS, write_languages
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import seqloom
-from cli_runner import run_cli, set_options
 from seqloom.config.loading.loader import load_recipe
-from toy_languages import WORDS, write_languages
+from tests.support.cli_runner import run_cli, set_options
+from tests.support.toy_languages import WORDS, write_languages
 
 pytestmark = pytest.mark.slow
 

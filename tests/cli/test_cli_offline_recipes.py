@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli, set_options
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe
+from tests.support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from cli_runner import CliResult, run_cli
 from seqloom.cli.process.resumable_output import OutputFile, open_output_file
 from seqloom.core.locks import wait_for_lock
+from tests.support.cli_runner import CliResult, run_cli
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ def test_existing_file_is_kept_without_overwrite(
     output = tmp_path / "out"
     output.write_text("old", encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr("seqloom.runs.run.load", None)  # the error comes before loading
+        patch.setattr("seqloom.inference.run.load", None)  # the error comes before loading
         result = run_cli("translate", reverse, input_file, "--output", output)
     assert result.exit_code == 78
     assert "the file exists already. Add --overwrite to replace it" in result.stderr
@@ -199,7 +199,7 @@ def test_overwrite_requires_output(reverse: Path) -> None:
 def test_error_in_the_input_keeps_the_finished_portions(
     reverse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 2)
+    monkeypatch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 2)
     (tmp_path / "input").write_bytes(b"ab\ncd\nab\n\xff\n")
     result = run_cli("translate", reverse, tmp_path / "input", "--output", tmp_path / "out")
     assert result.exit_code == 65

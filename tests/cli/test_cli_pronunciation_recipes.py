@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cli_runner import run_cli, set_options
 from seqloom.core.errors import ConfigError
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from tests.support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

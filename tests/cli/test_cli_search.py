@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.decoding.trace import Fate, SearchTrace, replay
-from seqloom.runs.run import Run, load
+from seqloom.inference.run import Run, load
 from seqloom.text.vocabulary import END
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

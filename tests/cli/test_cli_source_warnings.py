@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
-from sentence_runs import SENTENCES
-from seqloom.runs.run import Run, load
+from seqloom.inference.run import Run, load
+from tests.support.cli_runner import run_cli
+from tests.support.sentence_runs import SENTENCES
 
 pytestmark = pytest.mark.slow
 

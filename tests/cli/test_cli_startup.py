@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from source_folder import SOURCE
+from tests.support.source_folder import SOURCE
 
 pytestmark = pytest.mark.slow
 

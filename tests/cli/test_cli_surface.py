@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from cli_runner import run_cli
 from seqloom.cli.main import app
 from seqloom.cli.output import program_name
+from tests.support.cli_runner import run_cli
 
 SURFACE = {
     "demo": {"--run", "--set", "--quick", "--compare"},

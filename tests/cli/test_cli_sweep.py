@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_runner import CliResult, run_cli, set_options
 from seqloom.core.errors import ConfigError
-from seqloom.runs.sweeps import training_process
-from seqloom.runs.sweeps.space import Choice, Range, grid, parse_dimensions, split_values
+from seqloom.jobs.sweeps import training_process
+from seqloom.jobs.sweeps.space import Choice, Range, grid, parse_dimensions, split_values
+from tests.support.cli_runner import CliResult, run_cli, set_options
 
 RATE, SEED = "training.optimizer.learning_rate", "training.seed"
 SHORT = ("training.steps=2", "training.evaluate_every=2")
@@ -41,7 +41,7 @@ class TrainingInProcess:
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> TrainingInProcess:
     process = TrainingInProcess()
-    monkeypatch.setattr("seqloom.runs.sweeps.training_process.subprocess.run", process.run)
+    monkeypatch.setattr("seqloom.jobs.sweeps.training_process.subprocess.run", process.run)
     monkeypatch.setattr(training_process, "ThreadPoolExecutor", InThisThread)
     return process
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
-from tagged_runs import ADVICE, train_tagged_run
+from tests.support.cli_runner import run_cli
+from tests.support.tagged_runs import ADVICE, train_tagged_run
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_translate_prints_one_warning_with_count_lines_and_tags(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 2)
+    monkeypatch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 2)
     lines = ["ab", "<U> ab", "", "b", "<L> b", "aa", "ab", "ba", "bb"]
     result = run_cli("translate", run, stdin="\n".join(lines).encode())
     assert result.exit_code == 0

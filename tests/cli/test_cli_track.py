@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cli_runner import run_cli
-from seqloom.runs.tracking import journal
+from seqloom.jobs.tracking import journal
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

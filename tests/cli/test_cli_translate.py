@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cli_runner import run_cli
 from seqloom.core.errors import DataError
-from seqloom.runs.options import PredictionOptions
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
+from tests.support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def test_portions_do_not_change_the_output(
     reverse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = run_cli("translate", reverse, "--n-best", 2, stdin=b"ab\n\ncd\nabcd\na\n")
-    monkeypatch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 2)
+    monkeypatch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 2)
     (tmp_path / "1").write_text("ab\n\n", encoding="utf-8")
     (tmp_path / "2").write_text("cd\nabcd\na\n", encoding="utf-8")
     portions = run_cli("translate", reverse, tmp_path / "1", tmp_path / "2", "--n-best", 2)
@@ -118,7 +118,7 @@ def test_invalid_input_is_rejected(
 def test_missing_file_is_reported_before_the_run_is_loaded(
     reverse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seqloom.runs.run.load", None)
+    monkeypatch.setattr("seqloom.inference.run.load", None)
     result = run_cli("translate", reverse, "no.txt")
     assert result.stderr.splitlines() == ["error: no.txt: no such file"]
 
@@ -143,7 +143,7 @@ def test_error_in_a_later_portion_names_the_line_of_the_input(
         return predict(run, texts, options, **rest)
 
     monkeypatch.setattr(Run, "predict", predict_strictly)
-    monkeypatch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 2)
+    monkeypatch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 2)
     result = run_cli("translate", reverse, stdin=b"a\nb\nc\nbad\n")
     assert (result.exit_code, result.stderr) == (65, "error: line 4: is bad\n")
     assert len(result.stdout.splitlines()) == 2

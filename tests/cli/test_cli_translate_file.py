@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli, set_options
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
+from tests.support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

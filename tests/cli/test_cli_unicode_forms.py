@@ -8,18 +8,18 @@ from unicodedata import normalize
 import pytest
 
 import seqloom
-from cli_runner import run_cli
 from seqloom.analysis.comparison import compare_runs
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
-from seqloom.runs.evaluation.report import compare_reports
+from seqloom.inference.evaluation.report import compare_reports
 from seqloom.text.vocabulary import SPECIAL_TOKENS, UNKNOWN
-from server_process import start_server
-from tiny_runs import tiny_config
-from toy_languages import WORDS
+from tests.support.cli_runner import run_cli
+from tests.support.server_process import start_server
+from tests.support.tiny_runs import tiny_config
+from tests.support.toy_languages import WORDS
 
 pytestmark = pytest.mark.slow
 

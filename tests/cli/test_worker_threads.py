@@ -12,8 +12,8 @@ from seqloom.cli.parameters.global_options import _apply_threads
 from seqloom.cli.process.many_files import ManyFiles
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core import threads
+from seqloom.jobs.batch_translation import worker_processes
 from seqloom.lab.running import runner
-from seqloom.runs.batch_translation import worker_processes
 from seqloom.serving.server.loading import reserve_event_loop_core
 
 VARIABLE = "OMP_NUM_THREADS"
@@ -55,7 +55,7 @@ def trial_of_sweep(jobs: int | None, ray: str | None = None) -> int | None:
         counts.append(count)
 
     with pytest.MonkeyPatch.context() as patch:
-        module = "seqloom.runs.sweeps.training_process"
+        module = "seqloom.jobs.sweeps.training_process"
         patch.setattr(f"{module}.TrialRunner", record)
         patch.setattr(f"{module}.run_on_ray", lambda run, ray, jobs: (run, jobs))
         sweep._train("recipe", Path("sweep"), [], [], None, jobs, ray)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recipe_tables import RecipeTable, Table, cli_problems, recipe_tables
 from seqloom.config.loading.error_messages import NO_SUCH_SETTING, suggest_key
 from seqloom.config.loading.fields import format_path, section_kind
 from seqloom.config.loading.json_schema import SCHEMA_FILE
 from seqloom.config.loading.misspellings import find_misspelt
 from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.renamed import RENAMES
+from tests.support.recipe_tables import RecipeTable, Table, cli_problems, recipe_tables
 
 TABLES = recipe_tables()
 ALL_KEYS = {name for table in TABLES for name in table.section.model_fields}

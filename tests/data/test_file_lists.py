@@ -18,10 +18,10 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_split, split_files
-from seqloom.runs.evaluation.groups import score_groups
+from seqloom.inference.evaluation.groups import score_groups
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.token_task import TokenTask
-from tiny_runs import tiny_config
+from tests.support.tiny_runs import tiny_config
 
 
 def table(texts: Iterable[str]) -> pa.Table:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.core import TyperGroup
 
-from cli_runner import build_command
 from seqloom.cli.main import app
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe
 from seqloom.lab.registry import claim_names
+from tests.support.cli_runner import build_command
 from tools.mission import PAGE, MissionLine, read_lines, render
 
 TESTS = Path(__file__).parents[1]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-
 from custom_parts import Cosine, ForbidAll, NegatedDot, WeightedDot
+
 from seqloom.config.schema.decoding import (
     BeamConfig,
     ExhaustiveConfig,
@@ -22,18 +22,18 @@ from seqloom.decoding.rules import FORBIDDEN, Rules
 from seqloom.decoding.search import Search, SearchRequest
 from seqloom.decoding.trace import Reason
 from seqloom.decoding.tracer import Tracer
+from seqloom.inference.engine.compiled import unsupported_by_compiled
+from seqloom.inference.engine.support import unsupported_model, unsupported_request
+from seqloom.inference.options import TEXT_ONLY
 from seqloom.models.build import build_model
 from seqloom.models.transformer import TransformerEncoder
 from seqloom.nn.attention import AdditiveScore, AttentionScore, DotScore
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.runs.engine.compiled import unsupported_by_compiled
-from seqloom.runs.engine.support import unsupported_model, unsupported_request
-from seqloom.runs.options import TEXT_ONLY
 from seqloom.text.preprocessing import Preprocessing
 from seqloom.text.vocabulary import END, START
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
-from tiny_runs import TRANSFORMER, tiny_config
-from toy_decoders import EchoDecoder, random_memory
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from tests.support.toy_decoders import EchoDecoder, random_memory
 
 SIGNATURE = Signature(Tokens(12), Tokens(12), shared=False)
 TOKENIZER = CharacterTokenizer.train(["abcd"], Preprocessing())  # ids 4 to 7

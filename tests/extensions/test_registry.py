@@ -4,16 +4,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import custom_parts
 import pytest
 
-import custom_parts
 from seqloom import extensions
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import ConfigError
 from seqloom.extensions import registry
 from seqloom.extensions.identity import extension_version
 from seqloom.extensions.registry import POINTS, ExtensionError, find_extension, registered_names
-from tiny_runs import tiny_config
+from tests.support.tiny_runs import tiny_config
 
 SCORE = "model.decoder.attention.score.kind"
 

@@ -11,14 +11,14 @@ from fine_tuned_runs import COPY, FEW_STEPS, copy_recipe, train_parent
 import seqloom
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError, TrainingError
 from seqloom.data.corpus.dataset import Dataset
-from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
-from seqloom.runs.folder.weights import read_tensors
+from seqloom.runs.integrity import checkpoint_store, run_damage, weights_store
 from seqloom.runs.recipe import load_recipe
+from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
 from seqloom.training.fine_tuning import start
 from seqloom.training.loop import Summary
 from seqloom.training.session import Session
-from tiny_runs import (
+from tests.support.tiny_runs import (
     LETTERS,
     TRANSFORMER,
     EventCollector,

@@ -11,11 +11,11 @@ from seqloom.config.schema.names import ModelPart
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
-from seqloom.runs.folder.integrity import checkpoint_store, weights_store
-from seqloom.runs.folder.weights import read_tensors
+from seqloom.runs.integrity import checkpoint_store, weights_store
+from seqloom.runs.weights import read_tensors
 from seqloom.training.fine_tuning.freezing import PATTERNS, freeze, model_parts
 from seqloom.training.fine_tuning.start import OPTIMIZER
-from tiny_runs import LANGUAGE_MODEL, TRANSFORMER, latest_checkpoint, tiny_config
+from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, latest_checkpoint, tiny_config
 
 pytestmark = pytest.mark.slow
 KINDS = {"recurrent": (), "transformer": TRANSFORMER}

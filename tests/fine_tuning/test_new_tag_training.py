@@ -9,14 +9,14 @@ import torch
 import seqloom
 from seqloom.config.loading.loader import load_recipe as load_complete_recipe
 from seqloom.core.errors import ConfigError
-from seqloom.runs.folder.integrity import weights_store
-from seqloom.runs.folder.weights import read_tensors
+from seqloom.runs.integrity import weights_store
 from seqloom.runs.recipe import load_recipe
+from seqloom.runs.weights import read_tensors
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.new_tags import token_id
-from small_runs import SHORT_TRAINING
-from tiny_runs import read_events
-from toy_languages import write_languages
+from tests.support.small_runs import SHORT_TRAINING
+from tests.support.tiny_runs import read_events
+from tests.support.toy_languages import write_languages
 
 pytestmark = pytest.mark.slow
 TOKENIZERS = ("words", "characters", "subwords")

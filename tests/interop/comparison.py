@@ -7,7 +7,7 @@ import torch
 
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
 from seqloom.core.batch import Padded
-from seqloom.runs.run import Run
+from seqloom.inference.run import Run
 
 MAX_LENGTH = 24
 """Maximum number of output tokens. Some outputs of the models in these tests reach it."""

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from huggingface_models import sentences
 
-from cli_runner import run_cli
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.core.errors import ConfigError
+from seqloom.inference.run import Run, load
+from seqloom.inference.target_language import TargetLanguages
 from seqloom.interop.argos_export import check_argos, export_argos, parse_languages
-from seqloom.runs.run import Run, load
-from seqloom.runs.target_language import TargetLanguages
 from seqloom.text.preprocessing import Preprocessing
 from seqloom.text.words import WordTokenizer
-from tiny_runs import tiny_config
+from tests.support.cli_runner import run_cli
+from tests.support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -21,14 +21,14 @@ from seqloom.config.schema.text import Normalization
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
+from seqloom.inference.run import Run, load
 from seqloom.interop import marian_export, verification_texts
 from seqloom.interop.exporter import EXPORTERS, ExportFormat, export_run
 from seqloom.interop.importer import import_model
 from seqloom.interop.model_card import model_card
-from seqloom.runs.run import Run, load
 from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SubwordTokenizer
-from tiny_runs import TRANSFORMER, tiny_config
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
 
 TEXTS = sentences("source")[:200]
 every_format = pytest.mark.parametrize("to", EXPORTERS)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from huggingface_models import sentences
 
-from cli_runner import run_cli
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from tests.support.cli_runner import run_cli
 
 TEXT = "Das ist gut."
 

@@ -20,8 +20,8 @@ from huggingface_models import (
 )
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
+from seqloom.inference.run import Run, load
 from seqloom.interop.importer import import_model
-from seqloom.runs.run import Run, load
 from seqloom.text.vocabulary import END, PAD, START
 
 SOURCES = sentences("source")[:220]

@@ -27,14 +27,14 @@ from huggingface_models import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from disk_recorder import recorded_disk
 from seqloom.core.errors import ConfigError, DataError
+from seqloom.inference.run import load
 from seqloom.interop.huggingface_model import decoding_settings
 from seqloom.interop.importer import import_model
 from seqloom.interop.marian import marian_rows
-from seqloom.runs.run import load
 from seqloom.text.imported import ImportedTokenizer
 from seqloom.text.vocabulary import END, START, UNKNOWN
+from tests.support.disk_recorder import recorded_disk
 
 SOURCES = sentences("source")[:220]
 

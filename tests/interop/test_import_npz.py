@@ -13,8 +13,8 @@ from comparison import BEAM, GREEDY, MAX_LENGTH, Output, assert_equal_outputs
 from huggingface_models import sentences
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError, SeqloomError, StorageError
+from seqloom.inference.run import load
 from seqloom.interop.importer import import_model
-from seqloom.runs.run import load
 
 SOURCES = sentences("source")[:100]
 NPZ = "opus.transformer.npz"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from killing import check_repeated_after_kills
 from seqloom.core.storage import MANIFEST
+from seqloom.inference.run import load
 from seqloom.interop.exporter import export_run
-from seqloom.runs.run import load
-from trials import count_trials, save_results
+from tests.support.killing import check_repeated_after_kills
+from tests.support.trials import count_trials, save_results
 
 KILLS = count_trials(2, 20)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.trials import save_results
 from tools import campaign
-from trials import save_results
 
 
 def part(commit: str = "0123abcd", **results: Any) -> dict[str, Any]:

@@ -12,12 +12,12 @@ import pytest
 
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import find_damage, write_manifest
-from seqloom.runs.folder.archive import pack_run, unpack_run
-from seqloom.runs.folder.checkpoint_store import CheckpointStore
-from seqloom.runs.folder.integrity import weights_store
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from seqloom.runs.archive import pack_run, unpack_run
+from seqloom.runs.checkpoint_store import CheckpointStore
+from seqloom.runs.integrity import weights_store
 from seqloom.training.loop import train
-from tiny_runs import (
+from tests.support.tiny_runs import (
     EventCollector,
     checkpoint_digests,
     latest_checkpoint,
@@ -25,7 +25,7 @@ from tiny_runs import (
     read_trainer_state,
     tiny_config,
 )
-from trials import count_trials, save_results
+from tests.support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
-from forking import run_in_child
 from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import (
@@ -23,8 +21,9 @@ from seqloom.core.storage import (
     remove_leftovers_beside,
     replace_listed_file,
 )
-from seqloom.runs.folder.bundle import create_run
-from seqloom.runs.folder.integrity import (
+from seqloom.inference.run import load
+from seqloom.runs.bundle import create_run
+from seqloom.runs.integrity import (
     CONFIG,
     EVENT_LOG,
     WEIGHTS,
@@ -32,8 +31,7 @@ from seqloom.runs.folder.integrity import (
     run_damage,
     weights_store,
 )
-from seqloom.runs.folder.weights import weights_of, write_tensors
-from seqloom.runs.run import load
+from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.build import load_task
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import World
@@ -41,14 +39,16 @@ from seqloom.training.event_log import Event, EventLog
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tiny_runs import (
+from tests.support.faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
+from tests.support.forking import run_in_child
+from tests.support.tiny_runs import (
     checkpoint_digests,
     read_events,
     read_trainer_state,
     temporary_files,
     tiny_config,
 )
-from trials import IS_CAMPAIGN, count_trials, save_results
+from tests.support.trials import IS_CAMPAIGN, count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import run_cli
-from disk_recorder import DiskRecorder, recorded_disk
 from seqloom.cli.process.resumable_output import OutputFile, open_output_file
 from seqloom.core.storage import (
     MANIFEST,
@@ -19,13 +17,15 @@ from seqloom.core.storage import (
     write_file,
 )
 from seqloom.data.corpus.disk_cache import cached_folder
-from seqloom.runs.folder.archive import pack_run, unpack_run
-from seqloom.runs.folder.checkpoint_store import CheckpointStore
-from seqloom.runs.folder.integrity import CONFIG, EVENT_LOG, checkpoint_store, weights_store
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from seqloom.runs.archive import pack_run, unpack_run
+from seqloom.runs.checkpoint_store import CheckpointStore
+from seqloom.runs.integrity import CONFIG, EVENT_LOG, checkpoint_store, weights_store
 from seqloom.training.event_log import Event, EventLog
 from seqloom.training.loop import train
-from tiny_runs import TRANSFORMER, tiny_config
+from tests.support.cli_runner import run_cli
+from tests.support.disk_recorder import DiskRecorder, recorded_disk
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from cli_runner import CliResult, run_cli
-from forking import SharedInteger, run_in_child
-from load_testing import process_mib
 from seqloom.data.readers.text_files import MAX_BYTES
-from trials import count_trials, save_results
+from tests.support.cli_runner import CliResult, run_cli
+from tests.support.forking import SharedInteger, run_in_child
+from tests.support.load_testing import process_mib
+from tests.support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

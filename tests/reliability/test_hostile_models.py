@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from forking import SharedInteger, run_in_child
-from load_testing import process_mib
 from seqloom.core.errors import SeqloomError
 from seqloom.core.storage import MANIFEST, write_manifest
-from seqloom.runs.folder.integrity import CONFIG, WEIGHTS
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from seqloom.runs.integrity import CONFIG, WEIGHTS
 from seqloom.training.loop import train
-from tiny_runs import tiny_config
-from trials import IS_CAMPAIGN, save_results
+from tests.support.forking import SharedInteger, run_in_child
+from tests.support.load_testing import process_mib
+from tests.support.tiny_runs import tiny_config
+from tests.support.trials import IS_CAMPAIGN, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from killing import check_repeated_after_kills
 from seqloom.data.corpus.disk_cache import STAMPS
-from seqloom.runs.folder.archive import pack_run, unpack_run
+from seqloom.runs.archive import pack_run, unpack_run
 from seqloom.training.loop import train
 from seqloom.training.setup import prepare_data
-from tiny_runs import tiny_config
-from trials import count_trials, save_results
+from tests.support.killing import check_repeated_after_kills
+from tests.support.tiny_runs import tiny_config
+from tests.support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

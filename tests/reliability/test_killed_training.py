@@ -8,18 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from faults import faulty_disk
-from forking import ChildProcess, SharedInteger, run_in_child
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.runs.folder.integrity import is_run, run_damage
+from seqloom.runs.integrity import is_run, run_damage
 from seqloom.runs.recipe import load_recipe
 from seqloom.training import loop
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult
-from tiny_runs import LETTERS, checkpoint_digests, read_events, temporary_files, tiny_config
-from trials import count_trials, save_results
+from tests.support.faults import faulty_disk
+from tests.support.forking import ChildProcess, SharedInteger, run_in_child
+from tests.support.tiny_runs import (
+    LETTERS,
+    checkpoint_digests,
+    read_events,
+    temporary_files,
+    tiny_config,
+)
+from tests.support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

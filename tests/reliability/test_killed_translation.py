@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import seqloom
-from faults import faulty_disk
-from forking import SharedInteger, run_in_child
 from seqloom.cli.main import run
 from seqloom.cli.process.resumable_output import FileLines, OutputFile
-from tiny_runs import tiny_config
-from trials import count_trials, save_results
+from tests.support.faults import faulty_disk
+from tests.support.forking import SharedInteger, run_in_child
+from tests.support.tiny_runs import tiny_config
+from tests.support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def translate(folder: Path, output: Path, *options: str) -> int:
     """Run `seqloom translate` with portions of three lines. Returns the exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.runs.batch_translation.portions.CPU_PORTION", 3)
+        patch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 3)
         arguments = [str(folder / "run"), str(folder / "input"), "--output", str(output), *options]
         patch.setattr(sys, "argv", ["seqloom", "translate", *arguments])
         try:

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import DataError, TrainingError
-from seqloom.runs.folder.weights import read_tensors
+from seqloom.runs.weights import read_tensors
 from seqloom.tasks.build import learn_task
 from seqloom.training import loop
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.session import Session
-from tiny_runs import TRANSFORMER, tiny_config
-from tiny_series import forecast_config, write_series
-from trials import count_trials, save_results
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from tests.support.tiny_series import forecast_config, write_series
+from tests.support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from forking import SharedInteger, run_in_child
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.runs.folder.integrity import run_damage
+from seqloom.runs.integrity import run_damage
 from seqloom.training import evaluation, loop
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.signals import SignalState, catch_signals
-from tiny_runs import (
+from tests.support.forking import SharedInteger, run_in_child
+from tests.support.tiny_runs import (
     checkpoint_digests,
     read_events,
     read_trainer_state,
     temporary_files,
     tiny_config,
 )
-from trials import count_trials, save_results
+from tests.support.trials import count_trials, save_results
 
 TRIALS = count_trials(3, 25)
 """Number of trials per signal, during training steps and during evaluations."""

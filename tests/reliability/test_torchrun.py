@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from free_ports import free_port
-from ranks import train_on_ranks
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
-from tiny_runs import read_events, temporary_files, tiny_config
+from tests.support.free_ports import free_port
+from tests.support.ranks import train_on_ranks
+from tests.support.tiny_runs import read_events, temporary_files, tiny_config
 
 LIMIT = 240.0
 """Seconds after which a job is killed. This is far more than it needs on a busy machine."""

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import seqloom
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
-from seqloom.runs.folder import archive
-from seqloom.runs.folder.archive import (
+from seqloom.runs import archive
+from seqloom.runs.archive import (
     CONTENTS,
     DATE,
     extract,
@@ -27,8 +27,8 @@ from seqloom.runs.folder.archive import (
     pack_run,
     unpack_run,
 )
-from seqloom.runs.folder.integrity import run_damage
-from tiny_runs import tiny_config
+from seqloom.runs.integrity import run_damage
+from tests.support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

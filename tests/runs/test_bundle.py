@@ -11,14 +11,14 @@ import torch
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import replace_listed_file, write_file, write_manifest
-from seqloom.runs.folder.bundle import _load_bundle, create_run, load_bundle, read_setup
-from seqloom.runs.folder.integrity import weights_store
-from seqloom.runs.folder.weights import read_tensors, write_tensors
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from seqloom.runs.bundle import _load_bundle, create_run, load_bundle, read_setup
+from seqloom.runs.integrity import weights_store
+from seqloom.runs.weights import read_tensors, write_tensors
 from seqloom.tasks.build import learn_task
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
-from tiny_runs import EventCollector, tiny_config
+from tests.support.tiny_runs import EventCollector, tiny_config
 
 PAIRS = "ab\tba\nabc\tcba\nab\tab\ncd\tdc\n"
 
@@ -176,6 +176,6 @@ def test_loading_is_repeated_if_training_replaces_the_weights_meanwhile(
             raise StorageError("the current folder was removed")
         return _load_bundle(folder, device, settings)
 
-    monkeypatch.setattr("seqloom.runs.folder.bundle._load_bundle", load_during_training)
+    monkeypatch.setattr("seqloom.runs.bundle._load_bundle", load_during_training)
     load_bundle(copy, torch.device("cpu"))
     assert len(attempts) == 3

@@ -7,7 +7,7 @@ import pytest
 
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import remove_folder, write_file
-from seqloom.runs.folder.checkpoint_store import COPY_RUN, CheckpointStore, _pointer_content
+from seqloom.runs.checkpoint_store import COPY_RUN, CheckpointStore, _pointer_content
 
 
 def new_store(folder: Path, *steps: int, keep: int = 2) -> CheckpointStore:

@@ -11,11 +11,11 @@ import pytest
 import seqloom
 from seqloom.core.errors import NotFoundError, StorageError
 from seqloom.core.storage import MANIFEST, _serialise_manifest, read_manifest, write_file
-from seqloom.runs.folder.archive import pack_run
-from seqloom.runs.folder.info import read_info
-from seqloom.runs.forecaster import is_forecaster
-from small_runs import TRAINERS
-from tiny_runs import tiny_config
+from seqloom.inference.forecaster import is_forecaster
+from seqloom.runs.archive import pack_run
+from seqloom.runs.info import read_info
+from tests.support.small_runs import TRAINERS
+from tests.support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 KINDS = {

@@ -9,8 +9,9 @@ import pytest
 from seqloom.cli.options import existing_run
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import write_file
-from seqloom.runs.folder import integrity
-from seqloom.runs.folder.integrity import (
+from seqloom.inference.run import load
+from seqloom.runs import integrity
+from seqloom.runs.integrity import (
     WEIGHTS,
     check_run,
     prefix_damage,
@@ -18,9 +19,8 @@ from seqloom.runs.folder.integrity import (
     start_check,
     weights_store,
 )
-from seqloom.runs.run import load
 from seqloom.training.loop import train
-from tiny_runs import tiny_config
+from tests.support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

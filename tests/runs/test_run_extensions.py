@@ -7,18 +7,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import custom_parts
 import pytest
 
-import custom_parts
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.gradients import trace_gradients
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError
-from seqloom.runs.folder.archive import pack_run, unpack_run
-from seqloom.runs.folder.extensions import EXTENSIONS
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from seqloom.runs.archive import pack_run, unpack_run
+from seqloom.runs.extensions import EXTENSIONS
 from seqloom.training.loop import train
-from tiny_runs import EventCollector, checkpoint_digests, read_events, tiny_config
+from tests.support.tiny_runs import EventCollector, checkpoint_digests, read_events, tiny_config
 
 MODULE = "movable_parts"
 ALL_EXTENSIONS = (

@@ -9,8 +9,9 @@ from torch import nn
 
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import replace_listed_file
-from seqloom.runs.folder.integrity import weights_store
-from seqloom.runs.folder.weights import (
+from seqloom.inference.run import load
+from seqloom.runs.integrity import weights_store
+from seqloom.runs.weights import (
     RENAMED,
     assign_weights,
     current_name,
@@ -18,9 +19,8 @@ from seqloom.runs.folder.weights import (
     read_tensors,
     write_tensors,
 )
-from seqloom.runs.run import load
 from seqloom.training.loop import train
-from tiny_runs import TRANSFORMER, tiny_config
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
 
 
 def test_unreadable_file_is_an_error(tmp_path: Path) -> None:

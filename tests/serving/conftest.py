@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from browsing import desk, reports, visitor
-from server_process import KEY, ServerProcess, start_server
-from small_runs import TRAINERS
+from tests.support.browsing import desk, reports, visitor
+from tests.support.server_process import KEY, ServerProcess, start_server
+from tests.support.small_runs import TRAINERS
 
 __all__ = ["desk", "reports", "visitor"]  # fixtures
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from in_process_server import respond
-from server_process import ServerProcess
+from tests.support.in_process_server import respond
+from tests.support.server_process import ServerProcess
 
 RUNS = {
     "/api/complete": "speaker",

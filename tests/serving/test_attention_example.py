@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from in_process_server import respond
 from seqloom.analysis.explain.lecture_example import (
     ExampleSelection,
     LectureScore,
     explain_lecture,
 )
+from tests.support.in_process_server import respond
 
 PATH = "/api/explain/example"
 SCORES: tuple[LectureScore, ...] = get_args(LectureScore)

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqloom
-from async_runner import run_async
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.serving.server.batcher import (
@@ -26,7 +25,8 @@ from seqloom.serving.server.batcher import (
     select_batch,
 )
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
-from server_process import ServerProcess
+from tests.support.async_runner import run_async
+from tests.support.server_process import ServerProcess
 
 LETTERS = "abcd"
 

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.forecasts import _to_window
 from seqloom.serving.api.schemas.predictions import ForecastWindow
-from server_process import ServerProcess, error_of
-from small_runs import image_bytes
+from seqloom.serving.errors import ApiError
+from tests.support.server_process import ServerProcess, error_of
+from tests.support.small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 TRANSLATE: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from in_process_server import respond
 from seqloom.serving.http.access_log import log_request
 from seqloom.serving.http.options import HttpOptions
-from server_process import ServerProcess
+from tests.support.in_process_server import respond
+from tests.support.server_process import ServerProcess
 
 STATIC = Path(__file__).parents[2] / "src" / "seqloom" / "serving" / "static"
 UNDER_MT = HttpOptions(root_path="/mt")

@@ -16,16 +16,14 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 import seqloom
-from async_runner import run_async
-from in_process_server import NO_RUNS, respond
-from seqloom.runs.engine.translator import CTranslate2Engine
+from seqloom.inference.engine.translator import CTranslate2Engine
 from seqloom.serving.api import documents, libretranslate
-from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.languages.detection import detect_common_language, detect_languages
 from seqloom.serving.api.libretranslate import LibreTranslateRequest, translate_n_best
 from seqloom.serving.api.schemas.predictions import TranslateRequest
 from seqloom.serving.api.translation import translate
+from seqloom.serving.errors import ApiError
 from seqloom.serving.http.stack import HeadMiddleware
 from seqloom.serving.server import translated_files
 from seqloom.serving.server.admission import AdmissionControl
@@ -39,8 +37,10 @@ from seqloom.serving.server.translated_files import (
     TranslatedFiles,
     temporary_folder,
 )
-from server_process import KEY, ServerProcess, start_server
-from tiny_runs import TRANSFORMER, tiny_config
+from tests.support.async_runner import run_async
+from tests.support.in_process_server import NO_RUNS, respond
+from tests.support.server_process import KEY, ServerProcess, start_server
+from tests.support.tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

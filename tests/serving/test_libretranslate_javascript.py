@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route
 
-from browsing import Visitor
-from in_process_server import respond
 from seqloom.serving.server.batcher import Batcher
 from seqloom.serving.server.catalogue import load_catalogue
-from server_process import ServerProcess
+from tests.support.browsing import Visitor
+from tests.support.in_process_server import respond
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from async_runner import run_async
-from in_process_server import respond
 from seqloom.serving.http.options import HttpOptions
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware
-from server_process import error_of
+from tests.support.async_runner import run_async
+from tests.support.in_process_server import respond
+from tests.support.server_process import error_of
 
 LOGGER = "seqloom.serving.server.middleware"
 

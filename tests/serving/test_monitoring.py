@@ -10,11 +10,11 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import seqloom
-from async_runner import run_async
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.batcher import Batcher, BatchReport, FunctionCall
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.monitoring import Monitoring
+from tests.support.async_runner import run_async
 
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana.json"
 

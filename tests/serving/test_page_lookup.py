@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsing import Visitor, visit
 from seqloom.analysis.lookup import KEYS, VALUES, LookupMethod, LookupTable, look_up
-from server_process import ServerProcess
+from tests.support.browsing import Visitor, visit
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 from playwright.sync_api import Locator, expect
 
-from browsing import Visitor
-from server_process import ServerProcess
+from tests.support.browsing import Visitor
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

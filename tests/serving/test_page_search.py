@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browsing import Visitor, visit
 from seqloom.text.vocabulary import END
-from server_process import ServerProcess
+from tests.support.browsing import Visitor, visit
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

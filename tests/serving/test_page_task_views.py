@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import FilePayload, expect
 
-from browsing import Visitor
 from seqloom.lab.registry import claim_names
-from server_process import ServerProcess
-from small_runs import image_bytes
+from tests.support.browsing import Visitor
+from tests.support.server_process import ServerProcess
+from tests.support.small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
-from browsing import Visitor
-from server_process import ServerProcess
+from tests.support.browsing import Visitor
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 from playwright.sync_api import expect
 
-from browsing import VIEW_LINKS, VIEWS, Visitor
 from seqloom.analysis.explain.lecture_example import LectureScore
-from server_process import ServerProcess
+from tests.support.browsing import VIEW_LINKS, VIEWS, Visitor
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.serving.api.decoding import beam_width, choose_decoding
-from seqloom.serving.api.errors import ApiError
+from seqloom.serving.errors import ApiError
 
 
 def run_with(decoding: DecodingConfig) -> Any:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from seqloom.core.errors import ConfigError
-from seqloom.serving.api.errors import ApiError
+from seqloom.serving.errors import ApiError
 from seqloom.serving.server.limits import Limits, parse_limits
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from in_process_server import respond
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.core.errors import StorageError
 from seqloom.serving.server.batcher import Batcher
 from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.lifecycle import find_free_address
-from server_process import ServerProcess, run_serve_command
+from tests.support.in_process_server import respond
+from tests.support.server_process import ServerProcess, run_serve_command
 
 
 def test_an_invalid_address_is_reported() -> None:

@@ -15,7 +15,6 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
-from async_runner import run_async
 from seqloom.serving.api.static_files import static_response
 from seqloom.serving.http.options import HttpOptions
 from seqloom.serving.server import startup
@@ -23,8 +22,9 @@ from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware
 from seqloom.serving.server.startup import StartupApp
-from server_process import PROGRAM, error_of, run_serve_command
-from source_folder import SOURCE
+from tests.support.async_runner import run_async
+from tests.support.server_process import PROGRAM, error_of, run_serve_command
+from tests.support.source_folder import SOURCE
 
 LOADED_APP = PlainTextResponse("from the loaded application")
 

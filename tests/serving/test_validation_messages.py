@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from in_process_server import respond
 from seqloom.serving.api.schemas.validation import location_in_words
+from tests.support.in_process_server import respond
 
 JSON = {"Content-Type": "application/json"}
 

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import seqloom
-from browsing import visit
-from sentence_runs import SENTENCES
-from seqloom.runs.options import TEXT_ONLY
-from server_process import PROGRAM, ServerProcess, start_server
+from seqloom.inference.options import TEXT_ONLY
+from tests.support.browsing import visit
+from tests.support.sentence_runs import SENTENCES
+from tests.support.server_process import PROGRAM, ServerProcess, start_server
 
 pytestmark = pytest.mark.slow
 

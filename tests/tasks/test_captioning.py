@@ -14,7 +14,6 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import seqloom
-from cli_runner import run_cli
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.gradients import trace_gradients
 from seqloom.cli.main import app
@@ -29,13 +28,14 @@ from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.images import image_names, read_pixels
 from seqloom.decoding.fast import compiled
+from seqloom.inference.run import Run
 from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order
 from seqloom.models.build import build_model
 from seqloom.nn.convolution import Crop
-from seqloom.runs.run import Run
 from seqloom.tasks.build import learn_task
 from seqloom.viz.caption_attention import attention_brightness
-from tiny_runs import tiny_config
+from tests.support.cli_runner import run_cli
+from tests.support.tiny_runs import tiny_config
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 60), "blue": (40, 60, 220)}
 SIDES = ("left", "right")

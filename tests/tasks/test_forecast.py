@@ -19,12 +19,12 @@ from seqloom.data.corpus.scaling import Scale, SeriesForm, from_form, to_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.decoding.generation import roll_out
+from seqloom.inference.forecaster import Forecaster
 from seqloom.metrics.trajectory import extrapolate_linearly, predict_last_value
 from seqloom.models.build import build_model
-from seqloom.runs.forecaster import Forecaster
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.forecast import Forecast
-from tiny_series import TRACKS, forecast_config, series, write_series, write_tracks
+from tests.support.tiny_series import TRACKS, forecast_config, series, write_series, write_tracks
 
 FORMS: tuple[SeriesForm, ...] = ("values", "relative", "differences")
 

@@ -26,7 +26,13 @@ from seqloom.tasks.losses import (
 )
 from seqloom.text.vocabulary import END, PAD, START
 from seqloom.training.loop import train
-from tiny_runs import NO_DROPOUT, TRANSFORMER, checkpoint_digests, read_events, tiny_config
+from tests.support.tiny_runs import (
+    NO_DROPOUT,
+    TRANSFORMER,
+    checkpoint_digests,
+    read_events,
+    tiny_config,
+)
 
 SIZE = 6
 COPYING = ("text.shared=true", "model.decoder.copying=true")

@@ -11,8 +11,8 @@ from seqloom.config.schema.names import ScoreName
 from seqloom.config.schema.text import Normalization, WhitespaceConfig
 from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.example import Example
+from seqloom.inference.evaluation.groups import mean_scores, score_groups
 from seqloom.metrics.score import Score
-from seqloom.runs.evaluation.groups import mean_scores, score_groups
 from seqloom.tasks.captioning import Captioning
 from seqloom.tasks.frame_labelling import FrameLabelling
 from seqloom.tasks.labelling import Labelling

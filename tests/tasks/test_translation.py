@@ -10,12 +10,12 @@ from seqloom.config.schema.task import TranslationConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
+from seqloom.inference.run import load
 from seqloom.metrics.sari import sari
-from seqloom.runs.run import load
 from seqloom.tasks.build import build_task
 from seqloom.text.build import train_tokenizer
 from seqloom.training.loop import train
-from tiny_runs import read_events, tiny_config
+from tests.support.tiny_runs import read_events, tiny_config
 
 ABC = train_tokenizer(CharactersConfig(), ["abc"], (), False)
 ABCDEF = train_tokenizer(CharactersConfig(), ["abcdef"], (), False)

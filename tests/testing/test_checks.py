@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+import custom_parts as parts
 import pytest
 
-import custom_parts as parts
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.testing import (
     check_decoder,

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.config.schema.training import LastWeightsConfig, MovingAverageConfig, NoAveragingConfig
-from seqloom.runs.folder.integrity import weights_store
-from seqloom.runs.folder.weights import read_tensors, weights_of
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from seqloom.runs.integrity import weights_store
+from seqloom.runs.weights import read_tensors, weights_of
 from seqloom.training.averaging import Averager, build_averager
 from seqloom.training.loop import train
-from tiny_runs import NO_DROPOUT, latest_checkpoint, read_events, tiny_config
+from tests.support.tiny_runs import NO_DROPOUT, latest_checkpoint, read_events, tiny_config
 
 CONFIGS = [NoAveragingConfig(), LastWeightsConfig(count=3), MovingAverageConfig(decay=0.6)]
 

@@ -8,13 +8,13 @@ import torch
 from seqloom.core.errors import ConfigError
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
-from seqloom.runs.run import load
+from seqloom.inference.run import load
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tiny_runs import NO_DROPOUT, tiny_config
-from token_loss import token_loss
+from tests.support.tiny_runs import NO_DROPOUT, tiny_config
+from tests.support.token_loss import token_loss
 
 pytestmark = pytest.mark.slow
 

@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 import torch
 
-from forking import ChildProcess, SharedInteger
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.core.storage import find_damage
 from seqloom.data.batching.stream import BatchStream
-from seqloom.runs.folder.bundle import read_setup
-from seqloom.runs.folder.integrity import checkpoint_store, run_damage, weights_store
-from seqloom.runs.folder.weights import read_tensors
-from seqloom.runs.run import load
+from seqloom.inference.run import load
+from seqloom.runs.bundle import read_setup
+from seqloom.runs.integrity import checkpoint_store, run_damage, weights_store
+from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
 from seqloom.training.evaluation import DevScores
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.session import BestScore
 from seqloom.training.setup import lock_folder
-from tiny_runs import (
+from tests.support.forking import ChildProcess, SharedInteger
+from tests.support.tiny_runs import (
     LANGUAGE_MODEL,
     NO_DROPOUT,
     TRANSFORMER,

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import TrainingError
-from seqloom.runs.folder.weights import read_tensors
+from seqloom.runs.weights import read_tensors
 from seqloom.training import evaluation, loop
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.session import Session
-from tiny_runs import read_events, tiny_config
+from tests.support.tiny_runs import read_events, tiny_config
 
 pytestmark = pytest.mark.slow
 

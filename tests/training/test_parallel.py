@@ -12,7 +12,6 @@ from torch._C._distributed_c10d import HashStore
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.nn.parallel import DistributedDataParallel
 
-from ranks import run_on_ranks, train_on_ranks
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch
 from seqloom.core.errors import (
@@ -24,7 +23,7 @@ from seqloom.core.errors import (
 )
 from seqloom.data.batching.stream import BatchStream
 from seqloom.models.transformer import TransformerEncoder
-from seqloom.runs.folder.weights import read_tensors, write_tensors
+from seqloom.runs.weights import read_tensors, write_tensors
 from seqloom.training import loop
 from seqloom.training.distributed import World, join_world
 from seqloom.training.event_log import Event
@@ -37,7 +36,8 @@ from seqloom.training.parallel.sharding import Shards
 from seqloom.training.session import Session
 from seqloom.training.setup import continues_job, open_session
 from seqloom.training.step import SeededBatch
-from tiny_runs import (
+from tests.support.ranks import run_on_ranks, train_on_ranks
+from tests.support.tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
     latest_checkpoint,

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from seqloom.config.schema.training import AdamWConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.readers.splits import read_split
+from seqloom.inference.run import load
 from seqloom.models.build import build_model
-from seqloom.runs.run import load
 from seqloom.tasks.losses import Objective
 from seqloom.training import loop
 from seqloom.training.distributed import World
@@ -21,7 +21,7 @@ from seqloom.training.optimizer import build_optimizer
 from seqloom.training.progress import ProgressMeter
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
+from tests.support.tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ranks import train_on_ranks
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import TrainingError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.batching.collate import collate
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.folder.weights import read_tensors
+from seqloom.runs.weights import read_tensors
 from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.step import SeededBatch, StepResult, check_step_is_finite, train_step
-from tiny_runs import (
+from tests.support.ranks import train_on_ranks
+from tests.support.tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
     checkpoint_digests,
@@ -32,7 +32,7 @@ from tiny_runs import (
     temporary_files,
     tiny_config,
 )
-from token_loss import token_loss
+from tests.support.token_loss import token_loss
 
 ALONE = World(0, 1, torch.device("cpu"))
 SIZE = 12

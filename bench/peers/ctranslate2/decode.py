@@ -11,7 +11,7 @@ import seqloom
 from bench.comparison.decoding_worker import TOKENS, serve
 from bench.comparison.workload import END, Workload
 from bench.peers.seqloom.random_run import random_run
-from seqloom.runs.engine.convert import convert
+from seqloom.inference.engine.convert import convert
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from bench.comparison.decoding_worker import TOKENS, serve
 from bench.comparison.workload import Workload
 from bench.peers.seqloom.random_run import random_run
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.runs.options import TEXT_ONLY
+from seqloom.inference.options import TEXT_ONLY
 
 
 def main() -> None:

@@ -12,9 +12,9 @@ from bench.comparison.prepare import data_section
 from bench.comparison.workload import END, Workload
 from bench.peers.seqloom.recipe import config_for
 from seqloom.models.build import build_model
-from seqloom.runs.folder.bundle import create_run
-from seqloom.runs.folder.integrity import WEIGHTS, weights_store
-from seqloom.runs.folder.weights import weights_of, write_tensors
+from seqloom.runs.bundle import create_run
+from seqloom.runs.integrity import WEIGHTS, weights_store
+from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.build import learn_task
 
 END_BIAS = -1e4

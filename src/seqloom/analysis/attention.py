@@ -7,7 +7,7 @@ from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import NoSource, Pixels, Vectors
-from seqloom.runs.run import Run
+from seqloom.inference.run import Run
 
 
 def check_has_source(run: Run) -> None:

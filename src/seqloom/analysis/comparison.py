@@ -8,11 +8,11 @@ from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource
 from seqloom.data.example import Example
+from seqloom.inference.options import UNSPLIT
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 from seqloom.metrics.score import Score
 from seqloom.metrics.sentence_scores import sentence_chrf
-from seqloom.runs.options import UNSPLIT
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
 from seqloom.text.preprocessing import Preprocessing
 
 

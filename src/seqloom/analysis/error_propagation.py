@@ -27,11 +27,11 @@ from seqloom.core.signature import NoSource
 from seqloom.data.example import Example
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import SearchRequest, log_softmax
+from seqloom.inference.length_limits import output_limit
+from seqloom.inference.options import greedy_config
+from seqloom.inference.predictor import ProgressCallback
+from seqloom.inference.run import Run
 from seqloom.models.interface import Memory
-from seqloom.runs.length_limits import output_limit
-from seqloom.runs.options import greedy_config
-from seqloom.runs.predictor import ProgressCallback
-from seqloom.runs.run import Run
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START
 

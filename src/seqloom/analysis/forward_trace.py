@@ -11,9 +11,9 @@ from seqloom.analysis.forward_record import RecordedAttention, RecordedLayer, re
 from seqloom.analysis.gradients import training_batch
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import ConfigError
+from seqloom.inference.run import Run
 from seqloom.models.recurrent import ContextUse, RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
-from seqloom.runs.run import Run
 from seqloom.text.vocabulary import SPECIAL_TOKENS, START
 
 ContextReader = Literal["state", "next state", "output"]

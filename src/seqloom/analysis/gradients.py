@@ -15,9 +15,9 @@ from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import DataError
 from seqloom.core.signature import NoSource
 from seqloom.data.batching.collate import pad_ids
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.predictor import ProgressCallback
-from seqloom.runs.run import Run
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.predictor import ProgressCallback
+from seqloom.inference.run import Run
 from seqloom.text.vocabulary import SPECIAL_TOKENS, START
 
 BATCH_SIZE = 16

@@ -21,8 +21,8 @@ from seqloom.analysis.loss_gradients import (
     measure_loss_gradients,
 )
 from seqloom.config.schema.decoding import DecodingConfig
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 
 Place = Literal["states", "attention", "weights"]
 """Where the loss is differentiated."""

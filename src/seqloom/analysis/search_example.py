@@ -25,8 +25,8 @@ from seqloom.decoding.build import build_search
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
 from seqloom.decoding.tracer import Tracer
+from seqloom.inference.prediction import Prediction
 from seqloom.models.interface import Memory, NoRows, State, Step
-from seqloom.runs.prediction import Prediction
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS, Vocabulary
 
 SOURCE = "il a m'entarté"

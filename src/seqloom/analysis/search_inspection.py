@@ -29,10 +29,10 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
 from seqloom.decoding.trace import CandidateIndex, SearchTrace, replay
 from seqloom.decoding.tracer import Tracer
+from seqloom.inference.length_limits import output_limit, without_end
+from seqloom.inference.prediction import Prediction, build_prediction
+from seqloom.inference.run import Run
 from seqloom.models.interface import Memory
-from seqloom.runs.length_limits import output_limit, without_end
-from seqloom.runs.prediction import Prediction, build_prediction
-from seqloom.runs.run import Run
 from seqloom.tasks.task import ModelInput
 from seqloom.text.long_text import newline_id
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS, UNKNOWN

@@ -10,10 +10,10 @@ from seqloom.core.errors import ConfigError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from seqloom.inference.attention_maps import HeadChoice
+    from seqloom.inference.prediction import Prediction
+    from seqloom.inference.run import Run
     from seqloom.metrics.subword_merging import AttentionMap
-    from seqloom.runs.attention_maps import HeadChoice
-    from seqloom.runs.prediction import Prediction
-    from seqloom.runs.run import Run
 
 
 @dataclass
@@ -42,7 +42,7 @@ class AttentionView:
         use_best_heads: use the attention heads that align words best, as stored in the run folder.
                         Raises ConfigError if the folder does not store them
         """
-        from seqloom.runs.attention_maps import ALL_HEADS
+        from seqloom.inference.attention_maps import ALL_HEADS
 
         stored = run.predictor.head_choice
         if use_best_heads and stored == ALL_HEADS:
@@ -85,7 +85,7 @@ class AttentionView:
         return sorted(self._notes)
 
     def _selected_weights(self, prediction: Prediction) -> Tensor:
-        from seqloom.runs.attention_maps import choose_heads
+        from seqloom.inference.attention_maps import choose_heads
 
         assert prediction.heads is not None
         assert prediction.alignment_weights is not None

@@ -8,9 +8,9 @@ from seqloom.cli.output import print_message
 
 if TYPE_CHECKING:
     from seqloom.config.schema.decoding import DecodingConfig
-    from seqloom.runs.engine.select import EngineChoice
-    from seqloom.runs.options import PredictionOptions
-    from seqloom.runs.run import Run
+    from seqloom.inference.engine.select import EngineChoice
+    from seqloom.inference.options import PredictionOptions
+    from seqloom.inference.run import Run
 
 COMPILED_NOTE = (
     "It is compiled when a single text is decoded, which takes about half a minute; several texts are "
@@ -28,7 +28,7 @@ def prepare_engine(run: Run, options: PredictionOptions, decoding: DecodingConfi
     when a single text is decoded for the first time, and takes about half a minute. If several
     texts are decoded together, the model is used without compilation.
     """
-    from seqloom.runs.engine.select import EngineChoice
+    from seqloom.inference.engine.select import EngineChoice
 
     if run.engine.kind == "compiled":
         run.engines.check_compiled(decoding, options)

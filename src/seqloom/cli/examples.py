@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from seqloom.runs.evaluation.report import EvaluationReport
+    from seqloom.inference.evaluation.report import EvaluationReport
 
 
 def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:

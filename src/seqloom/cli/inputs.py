@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
-from seqloom.runs.batch_translation import portions
+from seqloom.jobs.batch_translation import portions
 
 if TYPE_CHECKING:
     from seqloom.config.schema.data import DataConfig

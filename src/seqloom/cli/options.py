@@ -22,7 +22,7 @@ def locate_run(path: Path) -> Path:
 
     Raises NotFoundError if there is no run.
     """
-    from seqloom.runs.folder.archive import is_packed_run, open_run
+    from seqloom.runs.archive import is_packed_run, open_run
 
     if is_packed_run(path):
         return open_run(path)

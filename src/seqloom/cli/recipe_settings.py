@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seqloom.config.schema.decoding import DecodingConfig
     from seqloom.config.schema.names import EngineKind
     from seqloom.config.schema.recipe import RunConfig
-    from seqloom.runs.run import Run
+    from seqloom.inference.run import Run
 
 EXAMPLES = {
     "decoding": "decoding.max_length=60",
@@ -59,7 +59,7 @@ def load_run(folders: Sequence[Path], settings: Sequence[str] | None) -> tuple[R
 
     settings: the values of --set
     """
-    from seqloom.runs.run import load
+    from seqloom.inference.run import load
 
     of_model, others = split_model_settings(settings)
     return load(folders, of_model), others

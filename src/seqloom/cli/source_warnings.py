@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from seqloom.cli.output import print_warning
 
 if TYPE_CHECKING:
-    from seqloom.runs.prediction import Prediction
-    from seqloom.runs.run import Run
+    from seqloom.inference.prediction import Prediction
+    from seqloom.inference.run import Run
 
 
 class SourceWarnings:
@@ -28,7 +28,7 @@ class SourceWarnings:
         first_line: number of input lines that are skipped, because an earlier command has already
                     processed them
         """
-        from seqloom.runs.texts.input_reports import InputReport
+        from seqloom.inference.texts.input_reports import InputReport
 
         tokenizer = run.task.source_tokenizer
         self._report = InputReport(

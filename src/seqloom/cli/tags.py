@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from seqloom.cli.output import print_warning
 
 if TYPE_CHECKING:
-    from seqloom.runs.run import Run
+    from seqloom.inference.run import Run
 
 
 @dataclass

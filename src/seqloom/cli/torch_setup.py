@@ -13,7 +13,7 @@ def prepare_for_torch(run_folders: Sequence[Path] = ()) -> None:
 
     Environment variables that are already set keep their value. The integrity checks hash the files
     of the run folders in a thread, while the command imports torch, which takes seconds.
-    `seqloom.runs.run.load` waits for the results of the checks.
+    `seqloom.inference.run.load` waits for the results of the checks.
 
     run_folders: existing run folders that the command is about to load
     """
@@ -23,7 +23,7 @@ def prepare_for_torch(run_folders: Sequence[Path] = ()) -> None:
     limit_threads()
     set_mimalloc_purge_delay()
     if run_folders:
-        from seqloom.runs.folder.integrity import start_check
+        from seqloom.runs.integrity import start_check
 
         for folder in run_folders:
             start_check(folder)

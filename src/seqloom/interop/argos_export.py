@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from seqloom.core.errors import ConfigError
 from seqloom.core.storage import TEMPORARY_PREFIX, storage_errors
+from seqloom.inference.run import Run
 from seqloom.interop.ctranslate2_export import (
     check_ctranslate2,
     subword_tokenizers,
@@ -27,7 +28,6 @@ from seqloom.interop.ctranslate2_export import (
 from seqloom.interop.model_card import model_card
 from seqloom.interop.text_rules import raise_reasons
 from seqloom.interop.verification_texts import verification_texts
-from seqloom.runs.run import Run
 from seqloom.text.language_names import language_name
 
 PACKAGE_VERSION = "1.0"

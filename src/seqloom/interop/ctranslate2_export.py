@@ -9,13 +9,13 @@ import sentencepiece
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
 from seqloom.config.schema.task import TranslationConfig
 from seqloom.core.errors import StorageError
+from seqloom.inference.engine.convert import TokenNames, convert, embedders, stored_positions
+from seqloom.inference.engine.package import ctranslate2
+from seqloom.inference.engine.support import unsupported_model
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 from seqloom.interop.text_rules import tokenizer_reasons
-from seqloom.runs.engine.convert import TokenNames, convert, embedders, stored_positions
-from seqloom.runs.engine.package import ctranslate2
-from seqloom.runs.engine.support import unsupported_model
-from seqloom.runs.options import PredictionOptions
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS, UNKNOWN
 

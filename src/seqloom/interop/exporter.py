@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from seqloom.core.storage import MANIFEST, atomic_folder
+from seqloom.inference.run import Run
 from seqloom.interop.ctranslate2_export import (
     check_ctranslate2,
     verify_ctranslate2,
@@ -16,7 +17,6 @@ from seqloom.interop.marian_export import check_marian, verify_marian, write_mar
 from seqloom.interop.model_card import model_card
 from seqloom.interop.text_rules import raise_reasons
 from seqloom.interop.verification_texts import verification_texts
-from seqloom.runs.run import Run
 
 ExportFormat = Literal["huggingface", "ctranslate2"]
 

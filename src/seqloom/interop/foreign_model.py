@@ -23,9 +23,9 @@ from seqloom.core.errors import ConfigError
 from seqloom.core.storage import TEMPORARY_PREFIX, publish, storage_errors
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.folder.bundle import create_run
-from seqloom.runs.folder.integrity import WEIGHTS, weights_store
-from seqloom.runs.folder.weights import assign_weights, weights_of, write_tensors
+from seqloom.runs.bundle import create_run
+from seqloom.runs.integrity import WEIGHTS, weights_store
+from seqloom.runs.weights import assign_weights, weights_of, write_tensors
 from seqloom.tasks.build import build_task
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.imported import ImportedTokenizer

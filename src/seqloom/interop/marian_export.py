@@ -16,9 +16,9 @@ from seqloom.config.schema.transformer import TransformerDecoderConfig, Transfor
 from seqloom.core.batch import Padded
 from seqloom.core.errors import StorageError
 from seqloom.core.extras import import_optional
+from seqloom.inference.run import Run
 from seqloom.interop.huggingface_model import ACTIVATIONS, NEVER, PARTS, STOPPING
 from seqloom.interop.marian_rules import marian_reasons
-from seqloom.runs.run import Run
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 

@@ -8,8 +8,8 @@ from typing import Any
 from seqloom import __version__
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.readers.splits import corpora_of, files_of
-from seqloom.runs.folder.integrity import EVALUATION
-from seqloom.runs.run import Run
+from seqloom.inference.run import Run
+from seqloom.runs.integrity import EVALUATION
 
 NOT_GIVEN = "not given"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from seqloom.core.errors import ConfigError
-from seqloom.runs.run import Run
+from seqloom.inference.run import Run
 from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tokenizer import Tokenizer
 

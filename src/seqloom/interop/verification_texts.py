@@ -7,7 +7,7 @@ import numpy as np
 from seqloom.core.errors import SeqloomError
 from seqloom.data.example import Split
 from seqloom.data.readers.splits import read_split
-from seqloom.runs.run import Run
+from seqloom.inference.run import Run
 from seqloom.text.preprocessing import normalise
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import SPECIAL_TOKENS

@@ -1,1 +1,1 @@
-"""Loads and checks run folders. Uses the trained models to predict, score and evaluate."""
+"""A run on disk: its folder, integrity, archive, recipe and description."""

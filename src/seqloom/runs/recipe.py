@@ -19,8 +19,8 @@ from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import NotFoundError
 from seqloom.data.recipe import MAX_COUNTED, count_pairs
 from seqloom.data.recipe import load_recipe as load_ordinary_recipe
-from seqloom.runs.folder.archive import open_run
-from seqloom.runs.folder.integrity import EVENT_LOG
+from seqloom.runs.archive import open_run
+from seqloom.runs.integrity import EVENT_LOG
 
 
 def load_recipe(

@@ -16,7 +16,7 @@ from seqloom.config.schema.training import (
     MovingAverageConfig,
     NoAveragingConfig,
 )
-from seqloom.runs.folder.weights import weights_of
+from seqloom.runs.weights import weights_of
 
 Weights = dict[str, Tensor]
 

@@ -14,7 +14,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.data.batching.stream import BATCH_RULES
-from seqloom.runs.folder.integrity import (
+from seqloom.runs.integrity import (
     CONFIG,
     TRAINER,
     WEIGHTS,
@@ -22,7 +22,7 @@ from seqloom.runs.folder.integrity import (
     prefix_damage,
     weights_store,
 )
-from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of, write_tensors
+from seqloom.runs.weights import assign_weights, read_tensors, weights_of, write_tensors
 from seqloom.training.fine_tuning.start import OPTIMIZER
 from seqloom.training.optimizer import optimizer_tensors, restore_optimizer
 from seqloom.training.parallel.agreement import flatten_settings

@@ -10,13 +10,13 @@ from typing import TypeVar
 from seqloom.core.errors import TrainingError
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.example import Example
+from seqloom.inference.evaluation.groups import mean_scores, score_groups
+from seqloom.inference.evaluation.perplexity import corpus_batches, corpus_loss
+from seqloom.inference.options import greedy_config
+from seqloom.inference.predictor import Predictor
 from seqloom.models.build import build_model
-from seqloom.runs.evaluation.groups import mean_scores, score_groups
-from seqloom.runs.evaluation.perplexity import corpus_batches, corpus_loss
-from seqloom.runs.folder.integrity import WEIGHTS, weights_store
-from seqloom.runs.folder.weights import weights_of, write_tensors
-from seqloom.runs.options import greedy_config
-from seqloom.runs.predictor import Predictor
+from seqloom.runs.integrity import WEIGHTS, weights_store
+from seqloom.runs.weights import weights_of, write_tensors
 from seqloom.tasks.token_task import TokenTask
 from seqloom.training.event_log import Event
 from seqloom.training.session import Session

@@ -13,9 +13,9 @@ import torch
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.allocator import set_malloc_thresholds
+from seqloom.core.device import best_device
 from seqloom.core.errors import TrainingError
 from seqloom.data.batching.mixture import group_shares, groups_of
-from seqloom.runs.device import best_device
 from seqloom.runs.recipe import load_recipe, read_events
 from seqloom.training.checkpoint import save_checkpoint
 from seqloom.training.distributed import join_world

@@ -43,9 +43,9 @@ from seqloom.data.readers.splits import first_of_each_group, merge_references, r
 from seqloom.decoding.build import build_rules
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.runs.folder.bundle import create_run, read_setup
-from seqloom.runs.folder.extensions import extension_changes
-from seqloom.runs.folder.integrity import (
+from seqloom.runs.bundle import create_run, read_setup
+from seqloom.runs.extensions import extension_changes
+from seqloom.runs.integrity import (
     CONFIG,
     EVENT_LOG,
     checkpoint_store,

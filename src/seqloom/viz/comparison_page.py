@@ -7,8 +7,8 @@ from pathlib import Path
 
 from seqloom.analysis.comparison import OutputPair, RunComparison
 from seqloom.core.storage import write_file
+from seqloom.inference.prediction import Prediction
 from seqloom.metrics.sentence_scores import diff_words
-from seqloom.runs.prediction import Prediction
 from seqloom.viz.search_trees.search_tree_layout import shorten_piece
 
 _CELL_PIXELS, _LETTER_PIXELS = 22, 7.2

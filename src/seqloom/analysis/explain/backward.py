@@ -26,12 +26,12 @@ from seqloom.analysis.gradient_flow import check_no_ensemble
 from seqloom.analysis.loss_gradient_norms import differentiate_output, source_labels
 from seqloom.analysis.loss_gradients import AttentionGradients, LossGradients
 from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 from seqloom.models.interface import DecoderModule
 from seqloom.models.labels import LabelDecoder
 from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
 from seqloom.text.vocabulary import SPECIAL_TOKENS, START
 
 PARTS = {

@@ -20,12 +20,12 @@ from seqloom.analysis.explain.transformer import trace_transformer
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource, Vectors
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 from seqloom.models.interface import DecoderModule, Memory
 from seqloom.models.labels import LabelDecoder
 from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.transformer import TransformerDecoder
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
 from seqloom.text.vocabulary import SPECIAL_TOKENS, START
 
 BEST_TOKENS = 5

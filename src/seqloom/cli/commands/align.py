@@ -17,10 +17,10 @@ from seqloom.cli.tables import make_table, stdout_console
 from seqloom.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from seqloom.inference.alignment import ScoredHeads, WordAlignment
+    from seqloom.inference.run import Run
     from seqloom.metrics.alignment import Alignment, Symmetrisation
     from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks
-    from seqloom.runs.alignment import ScoredHeads, WordAlignment
-    from seqloom.runs.run import Run
 
 SentencePair = tuple[str, str]
 SCORE_NAMES = ("precision", "recall", "error rate")
@@ -96,9 +96,9 @@ def align(
         raise typer.BadParameter("--gold cannot be combined with --soft. Remove --soft.")
 
     from seqloom.cli.inputs import check_files
+    from seqloom.inference.run import load
     from seqloom.metrics.alignment import parse_symmetrisation
     from seqloom.metrics.alignment_error import score_alignments
-    from seqloom.runs.run import load
 
     method = None if reverse_folder is None else parse_symmetrisation(symmetrise)
     files = [source] if target is None else [source, target]
@@ -172,7 +172,7 @@ def _split_columns(line: str, location: str) -> SentencePair:
 
 def _align_pairs(run: Run, pairs: Sequence[SentencePair]) -> list[WordAlignment]:
     from seqloom.analysis.attention import no_attention_error
-    from seqloom.runs.alignment import word_alignment
+    from seqloom.inference.alignment import word_alignment
 
     predictions = run.score([source for source, _ in pairs], [target for _, target in pairs])
     if any(prediction.alignment_weights is None for prediction in predictions):
@@ -191,7 +191,7 @@ def _choose_links(
     reverse: run for the opposite direction. If it is given, its links and those of `alignments` are
              combined with `method`
     """
-    from seqloom.runs.alignment import combine_alignments
+    from seqloom.inference.alignment import combine_alignments
 
     if reverse is None or method is None:
         return [alignment.links for alignment in alignments]
@@ -229,8 +229,8 @@ def _print_alignments(
 def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
     """Read the gold alignment of each pair. Raises a DataError that lists every invalid line."""
     from seqloom.data.readers.text_files import read_lines
+    from seqloom.inference.alignment import check_gold_links
     from seqloom.metrics.alignment_error import parse_gold
-    from seqloom.runs.alignment import check_gold_links
 
     gold, problems = [], []
     for number, line in enumerate(read_lines(path), start=1):
@@ -257,8 +257,8 @@ def _find_heads(
     Each candidate is one head or a group of heads. Prints the candidates with their scores.
     """
     from seqloom.analysis.attention import no_attention_error
-    from seqloom.runs.alignment import find_heads, save_alignment_heads
-    from seqloom.runs.folder.archive import is_extracted
+    from seqloom.inference.alignment import find_heads, save_alignment_heads
+    from seqloom.runs.archive import is_extracted
 
     if is_extracted(run.folder):
         raise ConfigError(

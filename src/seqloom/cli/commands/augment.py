@@ -107,8 +107,8 @@ def augment(
     from seqloom.cli.inputs import STDIN, check_files, read_portions, skip_lines
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.core.errors import ConfigError
-    from seqloom.runs.options import PredictionOptions
-    from seqloom.runs.synthetic_pairs import SyntheticPairs
+    from seqloom.inference.options import PredictionOptions
+    from seqloom.jobs.synthetic_pairs import SyntheticPairs
 
     if STDIN in files:
         raise ConfigError("augment reads files, not standard input. Write the text to a file.")

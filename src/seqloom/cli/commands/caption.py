@@ -13,8 +13,8 @@ from seqloom.cli.process.progress import progress_bar
 from seqloom.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from seqloom.runs.prediction import Prediction
-    from seqloom.runs.run import Run
+    from seqloom.inference.prediction import Prediction
+    from seqloom.inference.run import Run
     from seqloom.viz.caption_attention import CaptionAttention
 
 

@@ -13,7 +13,7 @@ from seqloom.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from seqloom.config.schema.decoding import DecodingConfig
-    from seqloom.runs.run import Run
+    from seqloom.inference.run import Run
 
 
 def complete(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seqloom.config.schema.recipe import RunConfig
-    from seqloom.runs.run import Run
+    from seqloom.inference.run import Run
 
 SENTENCES = (
     "Das gefällt mir.",
@@ -115,7 +115,7 @@ def demo(
         print_message(f"note: {QUICK_NOTE.format(steps=steps, program=program_name())}")
 
     from seqloom.cli.training_display import next_commands
-    from seqloom.runs.run import load
+    from seqloom.inference.run import load
 
     for folder, each in configs.items():
         if compare:
@@ -143,7 +143,7 @@ def demo(
 def _train(config: RunConfig, run_folder: Path) -> None:
     """Train a run or resume its training. Exits if the training is interrupted or fails."""
     from seqloom.cli.training_display import exit_code, summary_lines, training_display
-    from seqloom.runs.folder.integrity import is_run
+    from seqloom.runs.integrity import is_run
     from seqloom.training.loop import train
 
     set_interruption_message(

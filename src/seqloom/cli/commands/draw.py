@@ -12,7 +12,7 @@ from seqloom.cli.output import print_line, print_message
 from seqloom.cli.parameters.completion import complete_run
 
 if TYPE_CHECKING:
-    from seqloom.runs.run import Run
+    from seqloom.inference.run import Run
     from seqloom.viz.diagrams.svg import Svg
 
 Kind = Literal["rnn", "encoder-decoder", "search", "lookup", "transformer"]
@@ -72,7 +72,7 @@ def draw(
         raise typer.BadParameter("\n".join(problems))
     existing_run(run_folder)
 
-    from seqloom.runs.run import load
+    from seqloom.inference.run import load
 
     run = None if run_folder is None else load(run_folder)
     match kind:
@@ -108,7 +108,7 @@ def _draw_states(
 def _draw_search(run: Run | None, text: str, beam: int | None) -> Svg:
     from seqloom.analysis.search_example import example_recipe, search_example
     from seqloom.analysis.search_inspection import SearchInspection
-    from seqloom.runs.options import resolve_decoding
+    from seqloom.inference.options import resolve_decoding
     from seqloom.viz.diagrams.search_tree import draw_search_tree
 
     config = example_recipe() if run is None else run.config

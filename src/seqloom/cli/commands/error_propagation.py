@@ -57,7 +57,7 @@ def error_propagation(
     """
     from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
     from seqloom.cli.inputs import read_examples
-    from seqloom.runs.run import load
+    from seqloom.inference.run import load
     from seqloom.viz.figures import image_format
     from seqloom.viz.line_plot import save_line_plots
 

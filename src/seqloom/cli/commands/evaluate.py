@@ -29,10 +29,10 @@ from seqloom.core.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
+    from seqloom.inference.evaluation.report import EvaluationReport
+    from seqloom.inference.forecaster import Forecaster
+    from seqloom.inference.run import Run
     from seqloom.metrics.significance import PairedComparison
-    from seqloom.runs.evaluation.report import EvaluationReport
-    from seqloom.runs.forecaster import Forecaster
-    from seqloom.runs.run import Run
 
 EXAMPLE_COUNT = 5
 
@@ -85,8 +85,8 @@ def evaluate(
     set_interruption_message(lambda: _interruption_message(saved))
 
     from seqloom.cli.recipe_settings import change_recipe, load_run, split_model_settings
-    from seqloom.runs.evaluation.report import compare_reports
-    from seqloom.runs.forecaster import is_forecaster, load_forecaster
+    from seqloom.inference.evaluation.report import compare_reports
+    from seqloom.inference.forecaster import is_forecaster, load_forecaster
 
     if against is None and is_forecaster(run_folder):
         of_model, others = split_model_settings(settings)
@@ -160,7 +160,7 @@ def _evaluate_run(
     saved: the folder of the report is appended to this list
     """
     from seqloom.cli.engine import prepare_engine
-    from seqloom.runs.options import TEXT_ONLY
+    from seqloom.inference.options import TEXT_ONLY
 
     run.engine = config.engine
     if run.engine.kind == "ctranslate2":
@@ -189,7 +189,7 @@ def _stores_reports(folder: Path) -> bool:
 
     Returns False for a packed run, and prints a message that its reports are not stored.
     """
-    from seqloom.runs.folder.archive import is_extracted
+    from seqloom.runs.archive import is_extracted
 
     if not is_extracted(folder):
         return True
@@ -279,7 +279,7 @@ def _format_range(shortest: int, longest: int) -> str:
 
 def _print_group_scores(console: Console, report: EvaluationReport) -> None:
     """Print the scores of each group of the data (such as a language pair), and their mean."""
-    from seqloom.runs.evaluation.groups import mean_scores
+    from seqloom.inference.evaluation.groups import mean_scores
 
     if not report.parts:
         return

@@ -56,9 +56,9 @@ def export(
             "--to argos requires --languages; with other formats, remove --languages."
         )
 
+    from seqloom.inference.run import load
     from seqloom.interop.argos_export import export_argos, parse_languages
     from seqloom.interop.exporter import export_run
-    from seqloom.runs.run import load
 
     if to == "argos":
         pair = parse_languages(languages or "")

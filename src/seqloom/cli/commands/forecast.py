@@ -24,7 +24,7 @@ def forecast(
 ) -> None:
     """Forecast the rows that follow a time series in a CSV file."""
     from seqloom.data.readers.text_files import locate
-    from seqloom.runs.forecaster import load_forecaster
+    from seqloom.inference.forecaster import load_forecaster
 
     forecaster = load_forecaster(run_folder)
     rows = forecaster.forecast_file(locate(file.name, str(file.parent))).tolist()

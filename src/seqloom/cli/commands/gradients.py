@@ -18,7 +18,7 @@ from seqloom.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from seqloom.analysis.gradients import GradientProfile, GradientTrace
-    from seqloom.runs.run import Run
+    from seqloom.inference.run import Run
 
 
 def gradients(
@@ -89,7 +89,7 @@ def gradients(
     _check_options(at, lines, step, full, {"--layer": layer, "--head": head})
 
     from seqloom.core.signature import NoSource
-    from seqloom.runs.run import load
+    from seqloom.inference.run import load
     from seqloom.viz.figures import image_format
 
     if out is not None and out.suffix.lower() != ".json":

@@ -13,7 +13,7 @@ from seqloom.cli.output import print_json, print_line
 from seqloom.cli.tables import metric_label
 
 if TYPE_CHECKING:
-    from seqloom.runs.folder.info import DataInfo, RunInfo, TrainingInfo
+    from seqloom.runs.info import DataInfo, RunInfo, TrainingInfo
 
 
 def info(
@@ -31,7 +31,7 @@ def info(
     Is fast, because it does not read the training data and does not check all files of the run.
     """
     from seqloom.config.loading.loader import load_run_recipe
-    from seqloom.runs.folder.info import read_info
+    from seqloom.runs.info import read_info
     from seqloom.serving.api.languages.pairs import recipe_language_pairs
 
     folder = locate_run(run_path)

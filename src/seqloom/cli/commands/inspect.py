@@ -33,8 +33,8 @@ from seqloom.cli.tables import stdout_console
 
 if TYPE_CHECKING:
     from seqloom.cli.attention_view import AttentionView
-    from seqloom.runs.prediction import Prediction
-    from seqloom.runs.run import Run
+    from seqloom.inference.prediction import Prediction
+    from seqloom.inference.run import Run
     from seqloom.viz.attention_figure import AttentionPanel
     from seqloom.viz.attention_page import AttentionCard
 
@@ -114,7 +114,7 @@ def inspect(
     from seqloom.cli.inputs import check_texts, read_portions
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import MissingTags
-    from seqloom.runs.options import UNSPLIT
+    from seqloom.inference.options import UNSPLIT
 
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     check_has_text_source(run)

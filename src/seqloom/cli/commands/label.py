@@ -15,8 +15,8 @@ from seqloom.cli.process.progress import progress_bar
 from seqloom.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from seqloom.runs.prediction import Prediction
-    from seqloom.runs.run import Run
+    from seqloom.inference.prediction import Prediction
+    from seqloom.inference.run import Run
 
 
 def label(
@@ -45,7 +45,7 @@ def label(
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
     from seqloom.config.schema.model import LabelsDecoderConfig
-    from seqloom.runs.run import load
+    from seqloom.inference.run import load
 
     run = load([run_folder, *(ensemble or ())])
     decoder = run.config.model.decoder

@@ -21,7 +21,7 @@ def pack(
     Every command that takes a run folder also takes this file. The same run always gives the same
     bytes.
     """
-    from seqloom.runs.folder.archive import pack_run
+    from seqloom.runs.archive import pack_run
 
     if file.is_dir():
         raise ConfigError(f"{file}: is a folder. Give the name of a file, such as model.seqloom.")
@@ -34,7 +34,7 @@ def unpack(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New run folder.")],
 ) -> None:
     """Check all files in a packed run, then extract them to a new run folder."""
-    from seqloom.runs.folder.archive import unpack_run
+    from seqloom.runs.archive import unpack_run
 
     unpack_run(file, folder)
     print_message(f"the run is in {folder}")

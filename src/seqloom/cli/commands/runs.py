@@ -12,7 +12,7 @@ from seqloom.cli.output import print_json, print_message, print_warning
 from seqloom.core.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from seqloom.runs.folder.listing import ListedRun
+    from seqloom.runs.listing import ListedRun
 
 
 def runs(
@@ -22,7 +22,7 @@ def runs(
     json: Json = False,
 ) -> None:
     """List the runs in a folder and below it, the latest first."""
-    from seqloom.runs.folder.listing import find_runs, read_listed_run
+    from seqloom.runs.listing import find_runs, read_listed_run
 
     if not folder.is_dir():
         raise NotFoundError(

@@ -34,7 +34,7 @@ def score(
     """Print the log-probability of given targets, one number per line."""
     from seqloom.cli.inputs import check_files, read_aligned_lines
     from seqloom.cli.source_warnings import SourceWarnings
-    from seqloom.runs.run import load
+    from seqloom.inference.run import load
 
     run = load([run_folder, *(ensemble or ())])
     is_language_model = run.config.task.kind == "language-model"

@@ -102,7 +102,7 @@ def search(
     from seqloom.analysis.search_inspection import SearchInspection
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import warn_about_missing_tags
-    from seqloom.runs.options import check_n_best
+    from seqloom.inference.options import check_n_best
     from seqloom.viz.figures import image_format
 
     if out is not None and out.suffix.lower() not in (".html", ".json"):

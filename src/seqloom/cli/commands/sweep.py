@@ -16,8 +16,8 @@ from seqloom.core.errors import ConfigError
 from seqloom.core.threads import configured_threads, threads_per_process
 
 if TYPE_CHECKING:
-    from seqloom.runs.sweeps.space import Dimension, SweepTrial
-    from seqloom.runs.sweeps.training_process import TrialResult
+    from seqloom.jobs.sweeps.space import Dimension, SweepTrial
+    from seqloom.jobs.sweeps.training_process import TrialResult
 
 
 def sweep(
@@ -69,7 +69,7 @@ def sweep(
     The same command continues an interrupted sweep and keeps finished runs. A training that fails
     is reported at the end, and the others go on. `seqloom runs` lists the runs.
     """
-    from seqloom.runs.sweeps.space import grid, parse_dimensions
+    from seqloom.jobs.sweeps.space import grid, parse_dimensions
 
     dimensions = parse_dimensions(settings or [])
     if not dimensions:
@@ -109,7 +109,7 @@ def _train(
     ray: str | None,
 ) -> list[TrialResult]:
     """Train all trials. Returns their results, the best first."""
-    from seqloom.runs.sweeps.training_process import (
+    from seqloom.jobs.sweeps.training_process import (
         LOWER_IS_BETTER,
         TrialRunner,
         best_first,
@@ -129,7 +129,7 @@ def _train(
         run, jobs = run_on_ray(runner, ray, jobs)
     study = None
     if trials is not None:
-        from seqloom.runs.sweeps.optuna_study import OptunaStudy
+        from seqloom.jobs.sweeps.optuna_study import OptunaStudy
 
         score = resolve_recipe(recipe, []).config.training.stopping.score
         study = OptunaStudy(root, dimensions, trials, minimises=score in LOWER_IS_BETTER)
@@ -161,7 +161,7 @@ def _print_table(results: Sequence[TrialResult]) -> None:
 
 
 def _raise_failures(results: Sequence[TrialResult]) -> None:
-    from seqloom.runs.sweeps.training_process import SweepFailedError
+    from seqloom.jobs.sweeps.training_process import SweepFailedError
 
     failed = [result for result in results if result.error]
     if failed:

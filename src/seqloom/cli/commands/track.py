@@ -32,8 +32,8 @@ def track(
         lambda: f"Interrupted. To copy the events again, run: {current_command()}"
     )
 
-    from seqloom.runs.tracking.journal import read_scalars
-    from seqloom.runs.tracking.trackers import open_tracker
+    from seqloom.jobs.tracking.journal import read_scalars
+    from seqloom.jobs.tracking.trackers import open_tracker
 
     tracker = open_tracker(to, run_folder, out)
     events = 0

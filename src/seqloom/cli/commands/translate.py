@@ -192,11 +192,11 @@ def translate(
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
-    from seqloom.runs.batch_translation.output_lines import (
+    from seqloom.inference.options import PredictionOptions, check_n_best
+    from seqloom.jobs.batch_translation.output_lines import (
         TranslationFormatter,
         truncation_warning,
     )
-    from seqloom.runs.options import PredictionOptions, check_n_best
     from seqloom.text.glossary import read_glossary
 
     phrases = None if glossary is None else read_glossary(glossary)

@@ -69,8 +69,8 @@ def translate_file(
     from seqloom.cli.engine import prepare_engine
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.core.storage import write_file
-    from seqloom.runs.options import TEXT_ONLY
-    from seqloom.runs.texts.input_reports import report_messages
+    from seqloom.inference.options import TEXT_ONLY
+    from seqloom.inference.texts.input_reports import report_messages
 
     run, other_settings = load_run([run_folder], settings)
     config = change_recipe(

@@ -19,7 +19,9 @@ from seqloom.core.threads import configured_threads, threads_per_process
 
 if TYPE_CHECKING:
     from seqloom.config.schema.decoding import DecodingConfig
-    from seqloom.runs.batch_translation.block_translator import (
+    from seqloom.inference.options import PredictionOptions
+    from seqloom.inference.run import Run
+    from seqloom.jobs.batch_translation.block_translator import (
         BlockReport,
         BlockTranslator,
         FileEnd,
@@ -27,12 +29,10 @@ if TYPE_CHECKING:
         Shard,
         TranslationJob,
     )
-    from seqloom.runs.batch_translation.input_files import InputFile
-    from seqloom.runs.batch_translation.job_progress import JobProgress
-    from seqloom.runs.batch_translation.output_lines import TranslationFormatter
-    from seqloom.runs.batch_translation.request import TranslationRequest
-    from seqloom.runs.options import PredictionOptions
-    from seqloom.runs.run import Run
+    from seqloom.jobs.batch_translation.input_files import InputFile
+    from seqloom.jobs.batch_translation.job_progress import JobProgress
+    from seqloom.jobs.batch_translation.output_lines import TranslationFormatter
+    from seqloom.jobs.batch_translation.request import TranslationRequest
 
 ONE_SHARD = "1/1"
 
@@ -65,7 +65,7 @@ class ManyFiles:
 
         Raises ConfigError if the options are not valid.
         """
-        from seqloom.runs.batch_translation.input_files import find_input_files
+        from seqloom.jobs.batch_translation.input_files import find_input_files
 
         if self.output.is_file():
             raise ConfigError(f"--output {self.output}: is a file. With --input, give a folder.")
@@ -101,7 +101,7 @@ class ManyFiles:
 
 
 def _parse_shard(text: str) -> Shard:
-    from seqloom.runs.batch_translation.block_translator import Shard
+    from seqloom.jobs.batch_translation.block_translator import Shard
 
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
@@ -150,10 +150,10 @@ def translate_many_files(
 
     engine: name of the engine and of the device
     """
-    from seqloom.runs.batch_translation.block_translator import BlockTranslator, TranslationJob
-    from seqloom.runs.batch_translation.job_progress import JobProgress
-    from seqloom.runs.batch_translation.output_folder import OutputFolder
-    from seqloom.runs.batch_translation.portions import portion_lines
+    from seqloom.jobs.batch_translation.block_translator import BlockTranslator, TranslationJob
+    from seqloom.jobs.batch_translation.job_progress import JobProgress
+    from seqloom.jobs.batch_translation.output_folder import OutputFolder
+    from seqloom.jobs.batch_translation.portions import portion_lines
 
     output = OutputFolder(many.output)
     request = _request(context, run, files, engine)
@@ -211,12 +211,12 @@ def _execute(
     finished block. With Ray, it also contains a `FileEnd` object that marks the end of each file.
     """
     if many.ray is not None:
-        from seqloom.runs.batch_translation.ray_cluster import translate_with_ray
+        from seqloom.jobs.batch_translation.ray_cluster import translate_with_ray
 
         files = progress.unfinished_files
         return translate_with_ray(job, files, many.ray, many.workers, many.threads)
     if many.workers is not None and many.workers > 1:
-        from seqloom.runs.batch_translation.worker_processes import translate_with_processes
+        from seqloom.jobs.batch_translation.worker_processes import translate_with_processes
 
         return translate_with_processes(job, progress.blocks(), many.workers, many.threads)
     return map(translator.translate, progress.blocks())
@@ -231,8 +231,8 @@ def _request(
     unfinished output of an earlier command only if this dictionary is the same for both.
     """
     from seqloom import __version__
-    from seqloom.runs.batch_translation.portions import portion_lines
-    from seqloom.runs.folder.bundle import run_digest
+    from seqloom.jobs.batch_translation.portions import portion_lines
+    from seqloom.runs.bundle import run_digest
 
     block = portion_lines(run.predictor.device.type)
     return {

@@ -26,8 +26,8 @@ from seqloom.core.locks import lock_or_fail
 from seqloom.core.storage import publish, storage_errors, write_file
 
 if TYPE_CHECKING:
-    from seqloom.runs.batch_translation.request import TranslationRequest
-    from seqloom.runs.run import Run
+    from seqloom.inference.run import Run
+    from seqloom.jobs.batch_translation.request import TranslationRequest
 
 NOT_IN_REQUEST = (
     *("run_folder", "files", "ensemble", "inputs", "output", "overwrite", "glossary"),
@@ -265,7 +265,7 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
 
     request: everything that determines the output. None if the input is standard input
     """
-    from seqloom.runs.batch_translation.request import request_differences
+    from seqloom.jobs.batch_translation.request import request_differences
 
     if request is None:
         raise ConfigError(
@@ -298,8 +298,8 @@ def output_request(
     from seqloom import __version__
     from seqloom.cli.inputs import STDIN
     from seqloom.data.corpus.fingerprint import file_digest
-    from seqloom.runs.batch_translation.portions import portion_lines
-    from seqloom.runs.folder.bundle import run_digest
+    from seqloom.jobs.batch_translation.portions import portion_lines
+    from seqloom.runs.bundle import run_digest
 
     if not files or STDIN in files:
         return None

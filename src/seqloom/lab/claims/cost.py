@@ -15,12 +15,12 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from seqloom.config.schema.attention import TRANSFORMER_ATTENTION
+from seqloom.core.device import best_device
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, attention_weights
 from seqloom.nn.recurrent import RecurrentLayer
-from seqloom.runs.device import best_device
 from seqloom.viz.chart import Chart, LineChart, Series
 
 ATTENTION, RECURRENT = "attention", "recurrent layer"

@@ -17,13 +17,13 @@ from seqloom.config.schema.decoding import (
 )
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors, write_file
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.toy_languages import ENGLISH, Clause, clauses, sentence
 from seqloom.lab.models.trained_models import Tables, build_recipe, train_once, training_tables
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 OWN, WRONG, WRONG_BEAM = "own first word", "wrong first word", "wrong first word, beam of 5"

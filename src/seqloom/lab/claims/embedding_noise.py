@@ -15,6 +15,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors, write_file
 from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
+from seqloom.inference.run import Run
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.trained_models import (
     Tables,
@@ -25,7 +26,6 @@ from seqloom.lab.models.trained_models import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
-from seqloom.runs.run import Run
 from seqloom.viz.chart import Chart, LineChart, Series
 
 NOISES = {"no noise": 0.0, "noise 0.3": 0.3, "noise 1": 1.0}

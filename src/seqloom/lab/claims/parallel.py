@@ -14,6 +14,7 @@ from torch.optim import Adam
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqloom.core.batch import Batch
+from seqloom.core.device import best_device
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.random_models import (
     random_batch,
@@ -24,7 +25,6 @@ from seqloom.lab.models.random_models import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.models.seq2seq import Model
-from seqloom.runs.device import best_device
 from seqloom.viz.chart import Chart, LineChart, Series
 
 RECURRENT, TRANSFORMER = "recurrent", "Transformer"

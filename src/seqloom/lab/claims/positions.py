@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.embedding import PositionsConfig
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.inference.run import Run
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.trained_models import (
     Tables,
@@ -23,7 +24,6 @@ from seqloom.lab.models.trained_models import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.build import build_positions
-from seqloom.runs.run import Run
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 TRAINED, LONGEST = 12, 20

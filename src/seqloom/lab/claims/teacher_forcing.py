@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
+from seqloom.inference.run import Run
 from seqloom.lab.claim import Claim, Column, Trial
 from seqloom.lab.models.trained_models import (
     Tables,
@@ -23,7 +24,6 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.runs.run import Run
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series
 
 TEACHER_FORCING, FREE_RUNNING = "teacher forcing", "free running"

@@ -22,11 +22,11 @@ from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.data.readers.synthetic import read_synthetic
+from seqloom.inference.run import Run, load
 from seqloom.lab.claim import Column, SettingsT, Size, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.metrics.error_rates import token_accuracy
-from seqloom.runs.folder.integrity import is_run
-from seqloom.runs.run import Run, load
+from seqloom.runs.integrity import is_run
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.viz.chart import BarChart, Chart, LineChart, Series

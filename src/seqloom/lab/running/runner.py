@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 
 from seqloom import __version__
+from seqloom.core.device import best_device
 from seqloom.core.errors import SeqloomError, TrainingError
 from seqloom.core.storage import storage_errors, write_file
 from seqloom.core.threads import threads_of_new_processes, threads_per_process
@@ -26,7 +27,6 @@ from seqloom.lab.registry import find_claim
 from seqloom.lab.results import Measurement, Results
 from seqloom.lab.running.code_digest import code_digest
 from seqloom.lab.running.machine import describe_machine
-from seqloom.runs.device import best_device
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from PIL import Image, UnidentifiedImageError
 
 from seqloom.core.signature import Pixels
 from seqloom.data.readers.images import decode_pixels
-from seqloom.runs.options import PredictionOptions
-from seqloom.runs.run import Run
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.run import Run
 from seqloom.serving.api.decoding import choose_decoding
-from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError, wrong_content_type
 from seqloom.serving.api.schemas.predictions import CaptionResponse, Output
+from seqloom.serving.errors import ERROR_RESPONSES, ApiError, wrong_content_type
 from seqloom.serving.server.limits import check_maximum
 from seqloom.serving.server.service import WITH_KEY, ServiceDependency
 from seqloom.tasks.task import ModelInput

@@ -6,15 +6,15 @@ import secrets
 from fastapi import APIRouter
 
 from seqloom.config.schema.decoding import GreedyConfig, SampleConfig
-from seqloom.runs.options import PredictionOptions, greedy_config, sampling_config
-from seqloom.runs.run import Run
-from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
+from seqloom.inference.options import PredictionOptions, greedy_config, sampling_config
+from seqloom.inference.run import Run
 from seqloom.serving.api.schemas.predictions import (
     CompleteRequest,
     CompleteResponse,
     Completion,
     Output,
 )
+from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.server.limits import check_maximum
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.tasks.task import ModelInput

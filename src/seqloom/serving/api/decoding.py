@@ -4,9 +4,9 @@ This is the decoding configuration of the run, changed by the fields of the requ
 """
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.runs.options import beam_config
-from seqloom.runs.run import Run
-from seqloom.serving.api.errors import invalid_field
+from seqloom.inference.options import beam_config
+from seqloom.inference.run import Run
+from seqloom.serving.errors import invalid_field
 
 
 def choose_decoding(

@@ -11,9 +11,8 @@ from pydantic import BaseModel, Field
 from starlette.datastructures import FormData, UploadFile
 
 from seqloom.core.errors import SeqloomError
-from seqloom.runs.options import TEXT_ONLY
+from seqloom.inference.options import TEXT_ONLY
 from seqloom.serving.api.decoding import choose_decoding
-from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.api.languages.detection import detect_common_language
 from seqloom.serving.api.libretranslate import (
     API_KEY,
@@ -26,6 +25,7 @@ from seqloom.serving.api.libretranslate import (
     served_languages,
 )
 from seqloom.serving.api.translation import choose_direction, search_segments
+from seqloom.serving.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.http.stack import HEAD_KEY
 from seqloom.serving.server.service import Service, ServiceDependency
 from seqloom.text.documents.formats import SUFFIXES, Document, document_format, read_document

@@ -13,14 +13,14 @@ from fastapi import APIRouter, Query
 
 from seqloom.data.readers.csv_cells import Numbers
 from seqloom.data.readers.series import SeriesWindow
-from seqloom.runs.forecaster import Forecaster
-from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
+from seqloom.inference.forecaster import Forecaster
 from seqloom.serving.api.schemas.predictions import (
     ForecastExample,
     ForecastRequest,
     ForecastResponse,
     ForecastWindow,
 )
+from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.server.jobs import ForecastJobType
 from seqloom.serving.server.service import WITH_KEY, WITH_KEY_AND_JSON, ServiceDependency
 

@@ -22,12 +22,11 @@ from seqloom.analysis.explain.lecture_example import (
 )
 from seqloom.analysis.search_inspection import Alternative, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.inference.options import UNSPLIT, PredictionOptions
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 from seqloom.nn.attention import Selection
-from seqloom.runs.options import UNSPLIT, PredictionOptions
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
 from seqloom.serving.api.decoding import choose_decoding
-from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.schemas.inspection import (
     AlternativesRequest,
     AlternativesResponse,
@@ -48,6 +47,7 @@ from seqloom.serving.api.schemas.inspection import (
 )
 from seqloom.serving.api.schemas.predictions import Output, to_json_number
 from seqloom.serving.api.translation import choose_direction
+from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.server.catalogue import LoadedRun, TaskKind
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY, WITH_KEY_AND_JSON, Service, ServiceDependency

@@ -5,10 +5,10 @@ import math
 
 from fastapi import APIRouter
 
-from seqloom.runs.options import PredictionOptions, beam_config
-from seqloom.runs.texts.unknown_texts import unknown_messages
-from seqloom.serving.api.errors import ERROR_RESPONSES
+from seqloom.inference.options import PredictionOptions, beam_config
+from seqloom.inference.texts.unknown_texts import unknown_messages
 from seqloom.serving.api.schemas.predictions import LabelProbability, LabelRequest, LabelResponse
+from seqloom.serving.errors import ERROR_RESPONSES
 from seqloom.serving.server.limits import check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.tasks.task import ModelInput

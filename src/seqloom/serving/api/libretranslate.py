@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from seqloom.core.errors import DataError, SeqloomError
-from seqloom.serving.api.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.languages.detection import (
     DetectedLanguage,
@@ -20,6 +19,7 @@ from seqloom.serving.api.languages.detection import (
 from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
 from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
 from seqloom.serving.api.translation import check_translation, translate
+from seqloom.serving.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.server.api_keys import bearer_token
 from seqloom.serving.server.service import Service, ServiceDependency
 from seqloom.text.documents.formats import SUFFIXES

@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
-from seqloom.runs.texts.unknown_texts import unknown_messages
-from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
+from seqloom.inference.texts.unknown_texts import unknown_messages
 from seqloom.serving.api.schemas.predictions import Output, ScoreRequest, ScoreResponse
 from seqloom.serving.api.translation import choose_direction
+from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.server.limits import check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, ServiceDependency
 

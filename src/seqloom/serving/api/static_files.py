@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
 
-from seqloom.serving.api.errors import ApiError
+from seqloom.serving.errors import ApiError
 
 STATIC = Path(__file__).parents[1] / "static"
 PAGES = {"/": "index.html", "/docs": "docs.html"}

@@ -6,13 +6,13 @@ from seqloom import __version__
 from seqloom.analysis.explain.explainer import count_attention_heads
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.config.schema.tags import tag_display_name
-from seqloom.runs.forecaster import Forecaster
-from seqloom.serving.api.errors import ErrorResponse, stopping_error
+from seqloom.inference.forecaster import Forecaster
 from seqloom.serving.api.schemas.predictions import (
     HealthResponse,
     RunDescription,
     RunsResponse,
 )
+from seqloom.serving.errors import ErrorResponse, stopping_error
 from seqloom.serving.server.catalogue import ROUTES, LoadedRun
 from seqloom.serving.server.service import ServiceDependency
 

@@ -16,16 +16,15 @@ from fastapi.responses import StreamingResponse
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
-from seqloom.runs.options import PredictionOptions, greedy_config
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.texts.segments import PreparedTexts
+from seqloom.inference.options import PredictionOptions, greedy_config
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.texts.segments import PreparedTexts
 from seqloom.serving.api.completion import (
     check_completion,
     choose_seed,
     completion_decoding,
     prepare_prompts,
 )
-from seqloom.serving.api.errors import ERROR_RESPONSES, format_event, invalid_field
 from seqloom.serving.api.schemas.predictions import (
     CompleteRequest,
     Output,
@@ -38,6 +37,7 @@ from seqloom.serving.api.translation import (
     prepare_texts,
     repeat_segments,
 )
+from seqloom.serving.errors import ERROR_RESPONSES, format_event, invalid_field
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, ServiceDependency
 from seqloom.tasks.task import ModelInput

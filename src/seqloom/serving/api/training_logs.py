@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import fastapi
 from fastapi import APIRouter, Query
 
-from seqloom.serving.api.errors import ERROR_RESPONSES, ApiError
 from seqloom.serving.api.schemas.page import (
     TrainingEventsResponse,
     TrainingsResponse,
     TrainingState,
     TrainingStatus,
 )
+from seqloom.serving.errors import ERROR_RESPONSES, ApiError
 from seqloom.serving.server.service import WITH_KEY, ServiceDependency
 
 EVENT_LOG = "metrics.jsonl"

@@ -8,14 +8,13 @@ from fastapi import APIRouter
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
-from seqloom.runs.options import PredictionOptions, Probabilities
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
-from seqloom.runs.texts.input_reports import report_messages
-from seqloom.runs.texts.preparation import PreparedText
-from seqloom.runs.texts.segments import Outputs, PreparedTexts, SegmentOutputs, repeat_options
+from seqloom.inference.options import PredictionOptions, Probabilities
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
+from seqloom.inference.texts.input_reports import report_messages
+from seqloom.inference.texts.preparation import PreparedText
+from seqloom.inference.texts.segments import Outputs, PreparedTexts, SegmentOutputs, repeat_options
 from seqloom.serving.api.decoding import beam_width, choose_decoding
-from seqloom.serving.api.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.api.languages.pairs import LanguagePair
 from seqloom.serving.api.schemas.predictions import (
     Output,
@@ -24,6 +23,7 @@ from seqloom.serving.api.schemas.predictions import (
     TranslateRequest,
     TranslateResponse,
 )
+from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency

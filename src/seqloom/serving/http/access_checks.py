@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from seqloom.serving.api.errors import ApiError
+from seqloom.serving.errors import ApiError
 from seqloom.serving.http.options import ANY, HttpOptions
 
 READING_METHODS = ("GET", "HEAD", "OPTIONS")

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from starlette.responses import Response
 from starlette.types import Message, Send
 
-from seqloom.serving.api.errors import OPENAI_PREFIX, ApiError, busy_error, stopping_error
+from seqloom.serving.errors import OPENAI_PREFIX, ApiError, busy_error, stopping_error
 from seqloom.serving.server.limits import Limits
 
 REJECTION_INTERVAL = 0.004

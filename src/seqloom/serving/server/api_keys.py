@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqloom.core.errors import DataError, NotFoundError
-from seqloom.serving.api.errors import ApiError
+from seqloom.serving.errors import ApiError
 
 ADD_KEY_COMMAND = 'printf %s "$KEY" | sha256sum >> FILE'
 

@@ -24,7 +24,8 @@ from seqloom.serving.api import (
     training_logs,
     translation,
 )
-from seqloom.serving.api.errors import (
+from seqloom.serving.api.openai import routes as openai
+from seqloom.serving.errors import (
     ApiError,
     handle_api_error,
     handle_http_exception,
@@ -32,7 +33,6 @@ from seqloom.serving.api.errors import (
     handle_seqloom_error,
     handle_validation_error,
 )
-from seqloom.serving.api.openai import routes as openai
 from seqloom.serving.server.service import Service
 
 ROUTERS = (

@@ -9,17 +9,17 @@ from typing import Any, Literal
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.task import TranslationConfig
-from seqloom.runs.batching import input_tokens
-from seqloom.runs.forecaster import Forecaster, is_forecaster, load_forecaster
-from seqloom.runs.options import TEXT_ONLY, PredictionOptions
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run, load
-from seqloom.serving.api.errors import ApiError
+from seqloom.inference.batching import input_tokens
+from seqloom.inference.forecaster import Forecaster, is_forecaster, load_forecaster
+from seqloom.inference.options import TEXT_ONLY, PredictionOptions
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run, load
 from seqloom.serving.api.languages.pairs import (
     LanguagePair,
     parse_language_options,
     recipe_language_pairs,
 )
+from seqloom.serving.errors import ApiError
 from seqloom.serving.server.batcher import Batcher, OnToken
 from seqloom.serving.server.jobs import SearchInput, SearchJobType
 from seqloom.tasks.task import ModelInput

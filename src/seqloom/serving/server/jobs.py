@@ -8,12 +8,12 @@ import numpy as np
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.data.readers.csv_cells import Numbers
-from seqloom.runs.batching import batch_token_budget, hypotheses_per_input
-from seqloom.runs.engine.select import TORCH
-from seqloom.runs.forecaster import Forecaster
-from seqloom.runs.options import PredictionOptions
-from seqloom.runs.prediction import Prediction
-from seqloom.runs.run import Run
+from seqloom.inference.batching import batch_token_budget, hypotheses_per_input
+from seqloom.inference.engine.select import TORCH
+from seqloom.inference.forecaster import Forecaster
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
 from seqloom.serving.server.batcher import MAX_JOBS, Job, JobStreamingCallback
 from seqloom.tasks.task import ModelInput
 

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_v
 from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.section import Section
 from seqloom.core.errors import ConfigError
-from seqloom.serving.api.errors import ApiError, invalid_field
 from seqloom.serving.api.schemas.validation import invalid_fields
+from seqloom.serving.errors import ApiError, invalid_field
 
 
 class Limits(Section):

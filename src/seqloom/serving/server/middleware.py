@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seqloom.serving.api.errors import ApiError, internal_error
+from seqloom.serving.errors import ApiError, internal_error
 from seqloom.serving.http.access_checks import check_access
 from seqloom.serving.http.access_log import escape_path
 from seqloom.serving.http.options import HttpOptions

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from seqloom.serving.api.errors import wrong_content_type
+from seqloom.serving.errors import wrong_content_type
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.api_keys import ApiKeys, bearer_token
 from seqloom.serving.server.catalogue import Catalogue

@@ -12,8 +12,8 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.static_files import static_response
+from seqloom.serving.errors import ApiError
 
 MAX_WAIT_SECONDS = 20.0
 """Maximum time that a GET request waits for the models. After that, it is rejected with 503."""

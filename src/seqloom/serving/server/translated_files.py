@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from seqloom.core.locks import wait_for_lock
 from seqloom.core.storage import DISK_FULL
-from seqloom.serving.api.errors import busy_error
+from seqloom.serving.errors import busy_error
 
 SHARED_MEMORY = "/dev/shm"
 FOLDER_PREFIX = "seqloom-files-"

@@ -18,9 +18,9 @@ from seqloom.config.schema.training import StartConfig
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import read_manifest
 from seqloom.models.seq2seq import Model
-from seqloom.runs.folder.bundle import Bundle, load_bundle
-from seqloom.runs.folder.integrity import checkpoint_store
-from seqloom.runs.folder.weights import assign_weights, read_tensors, weights_of
+from seqloom.runs.bundle import Bundle, load_bundle
+from seqloom.runs.integrity import checkpoint_store
+from seqloom.runs.weights import assign_weights, read_tensors, weights_of
 from seqloom.tasks.build import build_task, load_task
 from seqloom.tasks.task import Task
 from seqloom.tasks.token_task import TokenTask

@@ -26,7 +26,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from seqloom.core.errors import StorageError, TrainingError
-from seqloom.runs.folder.checkpoint_store import COPY_RUN
+from seqloom.runs.checkpoint_store import COPY_RUN
 from seqloom.training.distributed import World
 from seqloom.training.parallel.gradients import LossModule, LossOfBatch, transformer_layers
 

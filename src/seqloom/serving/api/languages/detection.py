@@ -2,10 +2,10 @@
 
 from pydantic import BaseModel, Field
 
-from seqloom.serving.api.errors import ApiError
 from seqloom.serving.api.labels import label_texts
 from seqloom.serving.api.languages.codes import match_language
 from seqloom.serving.api.schemas.predictions import LabelRequest
+from seqloom.serving.errors import ApiError
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.service import Service
 from seqloom.text.vocabulary import SPECIAL_TOKENS

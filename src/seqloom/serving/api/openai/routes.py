@@ -16,10 +16,9 @@ from fastapi.responses import StreamingResponse
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.decoding.forced import alternatives
-from seqloom.runs.options import PredictionOptions
-from seqloom.runs.prediction import Prediction
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.prediction import Prediction
 from seqloom.serving.api.completion import check_temperature, choose_seed, completion_decoding
-from seqloom.serving.api.errors import OPENAI_ERROR_RESPONSES, invalid_field, openai_error_body
 from seqloom.serving.api.openai.outputs import (
     IncrementalText,
     OutputTokens,
@@ -39,6 +38,7 @@ from seqloom.serving.api.openai.schemas import (
 )
 from seqloom.serving.api.schemas.predictions import CompleteRequest, to_json_number
 from seqloom.serving.api.streaming import OutputStream, respond_with_events
+from seqloom.serving.errors import OPENAI_ERROR_RESPONSES, invalid_field, openai_error_body
 from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.limits import check_maximum
 from seqloom.serving.server.service import (

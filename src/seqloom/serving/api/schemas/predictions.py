@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from seqloom.runs.prediction import Prediction
+from seqloom.inference.prediction import Prediction
 from seqloom.serving.api.languages.pairs import LanguagePair
 from seqloom.serving.server.catalogue import TaskKind
 from seqloom.serving.server.limits import Limits

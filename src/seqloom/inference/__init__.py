@@ -1,0 +1,1 @@
+"""Using a run: preparing texts, searching, finishing predictions, evaluating."""

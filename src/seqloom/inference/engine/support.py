@@ -1,0 +1,134 @@
+"""Checks whether CTranslate2 supports a model and a request, and lists the reasons if not."""
+
+from collections.abc import Iterator
+
+from torch import nn
+
+from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.core.signature import Signature, Tokens
+from seqloom.inference.engine.translator import max_saved, ranks_differently
+from seqloom.inference.options import PredictionOptions
+from seqloom.models.interface import DecoderModule
+from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
+from seqloom.models.seq2seq import Model
+from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
+from seqloom.nn.attention import DotScore
+from seqloom.nn.embedding import Embedder, LearnedLookup
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.positions import PositionTable
+from seqloom.text.piece_tokenizer import PieceTokenizer
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
+
+
+def unsupported_model(model: Model) -> list[str]:
+    """List the reasons why CTranslate2 cannot run this model. The list is empty if it can."""
+    if model.encoder is None:
+        return ["a language model has no encoder and runs on torch"]
+    sides: tuple[tuple[str, nn.Module], ...] = (
+        ("model.encoder", model.encoder),
+        ("model.decoder", model.decoder),
+    )
+    return [reason for name, part in sides for reason in _unsupported_part(name, part)]
+
+
+def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
+    if isinstance(part, RecurrentEncoder | RecurrentDecoder):
+        yield f"{name} is recurrent, and CTranslate2 runs only Transformers"
+    elif type(part) not in (TransformerEncoder, TransformerDecoder):
+        yield f"{name} is not a Transformer ({type(part).__name__}), and CTranslate2 runs only Transformers"
+    else:
+        assert isinstance(part, TransformerEncoder | TransformerDecoder)
+        yield from _unsupported_embedder(name, part.embedder)
+        # All layers have the same settings. Self-attention and cross-attention of a decoder layer
+        # have the same settings, too.
+        yield from _unsupported_attention(f"{name}.attention", part.layers[0].attention)
+        if any(not layer.attention_residual.skip for layer in part.layers):
+            yield f"{name}.remove_residual: a layer without residual connection is not supported"
+    if isinstance(part, DecoderModule) and part.copying is not None:
+        yield f"{name}.copying: the copy mechanism is not supported"
+
+
+def _unsupported_embedder(name: str, embedder: Embedder) -> Iterator[str]:
+    positions = embedder.positions
+    if not isinstance(embedder.lookup, LearnedLookup):
+        yield f"{name}.embedding: one-hot embeddings are not supported"
+    if isinstance(positions, PositionTable) and positions.join == "append":
+        yield f"{name}.positions: appended positions are not supported, only added ones"
+    elif not isinstance(embedder.projection, nn.Identity):
+        yield f"{name}.embedding.width: an embedding width that differs from the model width is not supported"
+
+
+def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator[str]:
+    # Exact types here and below: a subclass from an extension can compute something else.
+    if type(attention.score) is not DotScore:
+        kind = type(attention.score).__name__.removesuffix("Score").lower()
+        yield f"{name}.score: only dot products are supported, not '{kind}'"
+    if attention.projection != "linear":
+        yield f"{name}.projection: only 'linear' is supported, not '{attention.projection}'"
+    if not attention.learned_values:
+        yield f"{name}.values: only 'learned' is supported, not 'states'"
+    if isinstance(attention.output_projection, nn.Identity):
+        yield f"{name}.output_projection: attention without an output projection is not supported"
+    if attention.selection != "softmax":
+        yield f"{name}.selection: only 'softmax' is supported"
+
+
+def unsupported_request(
+    decoding: DecodingConfig, options: PredictionOptions, signature: Signature, target: Tokenizer
+) -> list[str]:
+    """List the reasons why CTranslate2 would not return the same result as torch for a request.
+
+    The list is empty if CTranslate2 supports the request.
+    """
+    assert isinstance(signature.target, Tokens)
+    reasons = list(_unsupported_search(decoding, options, signature.target.count))
+    if decoding.min_length:
+        reasons.append(
+            "decoding.min_length: CTranslate2 renormalises probabilities when it forbids END"
+        )
+    if decoding.no_repeat_ngram:
+        reasons.append(
+            "decoding.no_repeat_ngram: CTranslate2 renormalises probabilities when it forbids tokens"
+        )
+    if decoding.rules:
+        names = ", ".join(f"'{rule.kind}'" for rule in decoding.rules)
+        reasons.append(f"decoding.rules: only torch applies rules outside seqloom ({names})")
+    has_words = isinstance(target, WordTokenizer | WhitespaceTokenizer | PieceTokenizer)
+    if has_words and not decoding.allow_unknown:
+        reasons.append(
+            "decoding.allow_unknown: with a word vocabulary the unknown token is probable, and "
+            "CTranslate2 renormalises probabilities when it forbids it"
+        )
+    if options.attention:
+        reasons.append("attention: only torch returns the weights of all layers and heads")
+    if any(prefix.strip() for prefix in options.prefixes or ()):
+        reasons.append("prefixes: CTranslate2 does not score the tokens of a prefix")
+    return reasons
+
+
+def _unsupported_search(
+    decoding: DecodingConfig, options: PredictionOptions, vocabulary: int
+) -> Iterator[str]:
+    if not isinstance(decoding, GreedyConfig | BeamConfig):
+        yield f"decoding.kind: '{decoding.kind}' runs only on torch"
+    if isinstance(decoding, BeamConfig):
+        if 2 * decoding.width > vocabulary:
+            yield (
+                f"decoding.width: a beam width of {decoding.width} needs a vocabulary of "
+                f"{2 * decoding.width} or more, not {vocabulary}"
+            )
+        if decoding.stopping != "count" and decoding.width > 1:
+            yield (
+                f"decoding.stopping: CTranslate2 has no rule '{decoding.stopping}'; "
+                "--set decoding.stopping=count stops earlier"
+            )
+        saved = max_saved(decoding)
+        if options.n_best > saved:
+            yield f"decoding.finished: {decoding.finished} returns fewer than {options.n_best} outputs"
+        elif options.n_best == saved and ranks_differently(decoding):
+            yield (
+                f"decoding.length_counts_end: CTranslate2 counts END when it selects the {saved} "
+                "best outputs; with length_counts_end = false, other outputs may be better. Set it "
+                "to true, use a wider beam, or ask for fewer outputs"
+            )

@@ -1,0 +1,171 @@
+"""Prediction: a hypothesis converted to text, with its attention and alignment."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.inference.attention_maps import AttentionReduction
+from seqloom.metrics.alignment import align_words
+from seqloom.metrics.subword_merging import NO_WORD, AttentionMap, merge_labels, merge_words
+from seqloom.tasks.task import ModelInput
+from seqloom.tasks.token_task import TokenTask
+from seqloom.text.vocabulary import END, SPECIAL_TOKENS
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One output of a model.
+
+    text:              the output text
+    score:             log p / length^length_penalty. With minimum Bayes risk decoding, the expected
+                       utility from 0 to 100. Higher is better. For a text of several segments, the
+                       mean of their scores, weighted by their numbers of pieces.
+    pieces:            the output tokens as text, followed by "</s>" if END was generated
+    source_pieces:     the source tokens as text, followed by "</s>". For a source of frames, the
+                       numbers of the frames, counted from 1. Empty for images and if there is no
+                       source.
+    log_probabilities: log-probability of each piece
+    attention:         (pieces, source pieces) cross-attention, averaged over layers and heads. For
+                       an image, the columns are its grid cells in reading order. A row sums to 1.
+                       Exception: with the attention selection "exact", a row is 0 if no key equals
+                       the query. None if the model has no attention or attention was not
+                       requested.
+    finished:          False if the output reached the length limit before END
+    alignment:         pairs (index of source word, index of target word), computed from
+                       `alignment_weights`
+    heads:             (pieces, layers, heads, source pieces) attention of each layer and head. None
+                       if not requested.
+    alignment_weights: (pieces, source pieces) mean attention of the heads selected for alignment.
+                       If no heads were selected, the mean of all heads.
+    word_of:           for each piece, the index of its word in the text. -1 if the piece belongs to
+                       no word.
+    source_word_of:    for each source piece, the index of its word in the source text, or -1
+    source_text:       the source text, decoded from its pieces. For a text of several segments, the
+                       source text as it was given.
+    tokens:            token ids of the pieces
+    warnings:          problems with the source or the output, for example that the source has no
+                       tag although the run was trained with tags
+    unknown:           the characters or words of the source that the vocabulary does not contain,
+                       in order
+    copied:            True if the source contains nothing to translate and was copied to the output
+                       without the model. The score is then 0, and there are no pieces.
+    copied_parts:      the parts of the text that were copied from the source, such as URLs, in
+                       order. The model has not generated them.
+    segments:          the outputs of the segments, if the text was split into several segments.
+                       `runs/texts/joining.py` says how they are joined.
+    """
+
+    text: str
+    score: float
+    pieces: tuple[str, ...] = ()
+    source_pieces: tuple[str, ...] = ()
+    log_probabilities: tuple[float, ...] = ()
+    attention: Tensor | None = None
+    finished: bool = True
+    alignment: tuple[tuple[int, int], ...] = ()
+    heads: Tensor | None = None
+    alignment_weights: Tensor | None = None
+    word_of: tuple[int, ...] = ()
+    source_word_of: tuple[int, ...] = ()
+    source_text: str = ""
+    tokens: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    copied: bool = False
+    copied_parts: tuple[str, ...] = ()
+    segments: "tuple[Prediction, ...]" = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the prediction as JSON-compatible values.
+
+        Leaves out the alignment weights, word indices, source text, token ids and segments. Leaves
+        out `heads` if it is None.
+        """
+        values = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
+        attention = None if self.attention is None else self.attention.tolist()
+        heads = {} if self.heads is None else {"heads": self.heads.tolist()}
+        return {**values, "attention": attention, **heads}
+
+    def attention_map(self, weights: Tensor, *, merged: bool = True) -> AttentionMap:
+        """Return attention weights with the labels of their rows and columns.
+
+        weights: (pieces, …, source pieces) tensor: one of the fields `attention`,
+                 `alignment_weights` and `heads`, or a mean of some heads
+        merged:  if True, the pieces of each word are merged into one row or column
+        """
+        if not merged:
+            return AttentionMap(self.pieces, self.source_pieces, weights.double().numpy())
+        return AttentionMap(
+            merge_labels(self.pieces, self.word_of, self.text),
+            merge_labels(self.source_pieces, self.source_word_of, self.source_text),
+            merge_words(weights.double().numpy(), self.word_of, self.source_word_of),
+        )
+
+
+_NOT_IN_JSON = {
+    "heads",
+    "alignment_weights",
+    "word_of",
+    "source_word_of",
+    "source_text",
+    "tokens",
+    "segments",
+}
+
+
+def build_prediction(
+    task: TokenTask,
+    model_input: ModelInput,
+    hypothesis: Hypothesis,
+    reduction: AttentionReduction | None = None,
+) -> Prediction:
+    """Convert a hypothesis to a prediction.
+
+    reduction: computes attention maps from the weights that the search stored. None if the search
+               stored no attention weights.
+    """
+    target, tokens = task.target_tokenizer, hypothesis.tokens
+    end = (END,) if hypothesis.finished else ()
+    source_pieces: tuple[str, ...] = ()
+    if model_input.source is not None and task.source_tokenizer is not None:
+        source_pieces = (*task.source_tokenizer.pieces(model_input.source), SPECIAL_TOKENS[END])
+    elif model_input.frames is not None:
+        numbers = range(1, len(model_input.frames) + 1)
+        source_pieces = (*map(str, numbers), SPECIAL_TOKENS[END])
+    prediction = Prediction(
+        text=target.decode(tokens[model_input.hidden_prefix :]),
+        score=hypothesis.score,
+        pieces=(*target.pieces(tokens), *(SPECIAL_TOKENS[token] for token in end)),
+        source_pieces=source_pieces,
+        log_probabilities=hypothesis.log_probabilities,
+        finished=hypothesis.finished,
+        tokens=(*tokens, *end),
+    )
+    if hypothesis.attention is None or reduction is None:
+        return prediction
+    maps = reduction.maps(hypothesis.attention[: len(prediction.pieces)])
+    if model_input.image is not None:  # the grid cells of an image are not words
+        return replace(prediction, attention=maps.mean, heads=maps.heads)
+    assert task.source_tokenizer is not None
+    assert model_input.source is not None
+    # Neither END nor a hidden tag belongs to a word.
+    words = [
+        *[NO_WORD] * model_input.hidden_prefix,
+        *target.word_of(tokens[model_input.hidden_prefix :]),
+    ]
+    word_of = (*words, *[NO_WORD] * (len(prediction.pieces) - len(words)))
+    source_word_of = (*task.source_tokenizer.word_of(model_input.source), NO_WORD)
+    length = len(source_pieces)  # the attention also has columns for padding
+    alignment_weights = maps.alignment[:, :length]
+    return replace(
+        prediction,
+        word_of=word_of,
+        source_word_of=source_word_of,
+        source_text=task.source_tokenizer.decode(model_input.source),
+        attention=maps.mean[:, :length],
+        heads=None if maps.heads is None else maps.heads[..., :length],
+        alignment_weights=alignment_weights,
+        alignment=tuple(align_words(alignment_weights.numpy(), word_of, source_word_of)),
+    )

@@ -1,0 +1,531 @@
+"""Run: a trained model loaded from its run folder.
+
+Its methods translate, label, complete and score texts, caption images, and evaluate the model.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from seqloom.config.schema.data import DataConfig
+from seqloom.config.schema.decoding import DecodingConfig, EngineConfig
+from seqloom.config.schema.names import EngineKind
+from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import LabelsConfig, TranslationConfig
+from seqloom.core.device import best_device
+from seqloom.core.errors import ConfigError, DataError
+from seqloom.core.garbage_collection import without_garbage_collection
+from seqloom.core.signature import NoSource, Pixels
+from seqloom.data.corpus.long_text import window_shape
+from seqloom.data.example import Split
+from seqloom.data.readers.splits import merge_references, read_split
+from seqloom.decoding.build import build_normalisation
+from seqloom.inference.alignment import load_alignment_heads
+from seqloom.inference.attention_maps import ALL_HEADS
+from seqloom.inference.engine.select import TORCH, EngineChoice, Engines
+from seqloom.inference.engine.store import ModelOrigin
+from seqloom.inference.ensemble import join_bundles
+from seqloom.inference.evaluation.groups import score_groups
+from seqloom.inference.evaluation.report import (
+    EvaluationReport,
+    evaluate_outputs,
+    likelihood_scores,
+)
+from seqloom.inference.options import (
+    TEXT_ONLY,
+    PredictionOptions,
+    check_n_best,
+    check_texts,
+    resolve_decoding,
+    resolve_engine,
+    sampling_config,
+)
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.predictor import Predictor, ProgressCallback
+from seqloom.inference.source_tags import SourceTags
+from seqloom.inference.target_language import TargetLanguages
+from seqloom.inference.texts.preparation import Preparation, max_segment_tokens, unknown_parts
+from seqloom.inference.texts.segments import (
+    PreparedTexts,
+    SegmentOutputs,
+    add_pivot_reports,
+    repeat_options,
+)
+from seqloom.metrics.bleu import lowercased_bleu
+from seqloom.models.seq2seq import Model
+from seqloom.runs.bundle import Bundle, load_bundle
+from seqloom.tasks.token_task import TokenTask
+from seqloom.text.glossary import Glossary
+from seqloom.text.sentences import SegmentedText
+from seqloom.text.vocabulary import SPECIAL_TOKENS
+
+
+class Run:
+    """A loaded run folder, or an ensemble of several. Created by `seqloom.load(folder)`.
+
+    folder:     the run folder. For an ensemble, the folder of the first member.
+    partners:   for an ensemble, the folders of the other members
+    config:     the recipe. For an ensemble, the recipe of the first member.
+    settings:   changes to the recipe that were given to `load`
+    heads_note: warning if the attention heads that the run folder stores for word alignment were
+                chosen for other weights. All heads are then used. Empty if there is no problem.
+    """
+
+    def __init__(
+        self, bundle: Bundle, device: torch.device, engine: EngineKind | None = None
+    ) -> None:
+        if not isinstance(bundle.task, TokenTask):
+            raise ConfigError(
+                f"{bundle.folder}: this is a forecasting run. Use `seqloom forecast`, or "
+                "seqloom.load_forecaster in Python"
+            )
+        self.folder: Path = bundle.folder
+        self.partners: tuple[Path, ...] = bundle.partners
+        self.config: RunConfig = bundle.config
+        self.model: Model = bundle.model
+        self.task: TokenTask = bundle.task
+        self.settings: tuple[str, ...] = bundle.settings
+        self.source_tags = SourceTags.from_config(bundle.config)
+        self.languages = TargetLanguages.from_config(str(bundle.folder), bundle.config)
+        self.weights_digest = bundle.digest
+        # The attention of an ensemble is a mean over its members, so single heads cannot be chosen.
+        head_choice, self.heads_note = ALL_HEADS, ""
+        if not self.partners:
+            head_choice, self.heads_note = load_alignment_heads(self.folder, bundle.digest)
+        self.predictor = Predictor(bundle.model, bundle.task, device, head_choice=head_choice)
+        self.engine: EngineConfig = resolve_engine(bundle.config.engine, engine)
+        digest = f"{bundle.digest} {bundle.config.model.model_dump_json()}"
+        origin = ModelOrigin(bundle.folder, bundle.model, digest)
+        self.engines = Engines(origin, bundle.task, on_cpu=device.type == "cpu")
+
+    @property
+    def name(self) -> str:
+        """The path of the folder; for an ensemble, the paths of all members joined by +."""
+        return " + ".join(map(str, (self.folder, *self.partners)))
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        attention: bool | None = None,
+        prefixes: Sequence[str] | None = None,
+        to: str | Sequence[str] | None = None,
+        split: bool | None = None,
+        pass_through: bool | None = None,
+        glossary: Mapping[str, str] | None = None,
+    ) -> list[Prediction]:
+        """Return the best output for each text, in order. An empty text has an empty output.
+
+        beam:      beam width. Default: the recipe's search
+        decoding:  a search config that replaces the search of the recipe
+        attention: if True, attention weights are returned, and only torch can serve the request.
+                   Default: False if the engine is set to ctranslate2 or compiled, otherwise True.
+        prefixes:  one prefix per text. The output must start with the prefix.
+        to:        target language of a multilingual run, for example "fr". With a list such as
+                   ["en", "fr"], each text is translated into the first language, the result into
+                   the second, and so on.
+        split:     if True, each text is split into sentences, and their outputs are joined.
+                   Sentences that are too long for the model are split into parts. Default: the
+                   setting text.split_sentences of the run. A text with a prefix is not split.
+        pass_through: if True, parts that the model cannot translate, such as URLs and emoji, are
+                   copied to the output. Default: the setting text.pass_through of the run.
+        glossary:  {source phrase: target phrase}. If a text contains a source phrase, its output
+                   contains the target phrase. If this is not possible, the output has a warning.
+        """
+        options = PredictionOptions(
+            attention=self._default_attention(attention),
+            prefixes=prefixes,
+            to=to,
+            split=split,
+            pass_through=pass_through,
+            glossary=None if glossary is None else Glossary.of(glossary),
+        )
+        return [
+            outputs[0] for outputs in self.predict(texts, options, beam=beam, decoding=decoding)
+        ]
+
+    def translate_n_best(
+        self,
+        texts: Sequence[str],
+        n_best: int,
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        attention: bool | None = None,
+        prefixes: Sequence[str] | None = None,
+        split: bool | None = None,
+        pass_through: bool | None = None,
+        glossary: Mapping[str, str] | None = None,
+    ) -> list[list[Prediction]]:
+        """Return the `n_best` best outputs for each text, best first.
+
+        If a text has several segments, output k consists of the k-th output of every segment.
+
+        The other parameters are those of `translate`.
+        """
+        options = PredictionOptions(
+            n_best,
+            self._default_attention(attention),
+            prefixes,
+            split=split,
+            pass_through=pass_through,
+            glossary=None if glossary is None else Glossary.of(glossary),
+        )
+        return self.predict(texts, options, beam=beam, decoding=decoding)
+
+    def predict(
+        self,
+        texts: Sequence[str],
+        options: PredictionOptions,
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> list[list[Prediction]]:
+        """Return the outputs for each text, best first.
+
+        This is the general form of `translate`, with all options.
+
+        progress: called with the number of finished texts and the number of all texts. If
+                  `options.to` lists several languages, only the translation into the last
+                  language is counted.
+        """
+        if isinstance(self.task.signature.source, NoSource):
+            raise ConfigError(
+                f"{self.folder}: this is a language model, which has no source to translate. Use "
+                "`complete`"
+            )
+        check_texts(texts)
+        chosen = resolve_decoding(self.config.decoding, beam, decoding)
+        check_n_best(chosen, options.n_best)
+        if options.glossary is not None:
+            self._check_glossary(options)
+        if not self.config.has_text_source:  # the texts are paths of images, or frames
+            engine = self.engines.choose_for_inputs(len(texts), self.engine, chosen, options)
+            return engine.apply(self.predictor).predict(texts, chosen, options, progress)
+        predictions = self._predict_texts(texts, options, chosen, progress)
+        for index in self.source_tags.missing(texts):
+            warning = self.source_tags.warning([1], 1, "text")
+            predictions[index] = [
+                replace(output, warnings=(warning, *output.warnings))
+                for output in predictions[index]
+            ]
+        return predictions
+
+    def _check_glossary(self, options: PredictionOptions) -> None:
+        """Raise a ConfigError if this run or these options do not support a glossary."""
+        if not isinstance(self.config.task, TranslationConfig):
+            raise ConfigError(
+                f"{self.folder}: a glossary needs a translation run, and this run is for "
+                f"{self.config.task.kind}. Remove the glossary"
+            )
+        if len(self.languages.path(options.to)) > 1:
+            raise ConfigError(
+                "a glossary cannot be used with pivot languages, because its source phrases do not "
+                "occur in the pivot language. Translate in two steps, or remove the glossary"
+            )
+
+    def _predict_texts(
+        self,
+        texts: Sequence[str],
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        progress: ProgressCallback | None,
+    ) -> list[list[Prediction]]:
+        """Translate texts.
+
+        If `options.to` lists several languages, translates into the first language, the result into
+        the second, and so on.
+        """
+        *pivots, last = self.languages.path(options.to)
+        sources: Sequence[str | SegmentedText] = texts
+        by_pivots: list[tuple[Prediction, ...]] = [() for _ in texts]
+        for pivot in pivots:
+            pivot_options = replace(
+                options, n_best=1, attention=False, heads=False, probabilities="none"
+            )
+            prepared = self.prepare_texts(sources, pivot_options, decoding, pivot, use_prefix=False)
+            outputs = self._search(prepared, replace(pivot_options, prefixes=None), decoding)
+            by_pivots = [
+                (*before, best)
+                for before, [best] in zip(by_pivots, prepared.join(outputs), strict=True)
+            ]
+            # The segments are joined at the end. Lower-case outputs could not be split again.
+            sources = prepared.best_outputs(outputs)
+        prepared = self.prepare_texts(sources, options, decoding, last)
+        outputs = self._search(prepared, options, decoding, progress)
+        with without_garbage_collection():
+            return [
+                [add_pivot_reports(prediction, pivot_outputs) for prediction in predictions]
+                for predictions, pivot_outputs in zip(
+                    prepared.join(outputs), by_pivots, strict=True
+                )
+            ]
+
+    def prepare_texts(
+        self,
+        texts: Sequence[str | SegmentedText],
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        tag: str | None,
+        *,
+        use_prefix: bool = True,
+    ) -> PreparedTexts:
+        """Split texts into segments, and tokenise the segments.
+
+        Raises a DataError if a segment or a prefix is too long for the model. Also raises it if the
+        run is multilingual, `tag` is None, and a text does not start with a language tag.
+
+        texts:      texts, or texts that are already split
+        tag:        target language tag to put in front of each segment. None: do not add a tag
+        use_prefix: if False, the outputs need not start with the prefixes in `options`
+        """
+        self.languages.add_tag(
+            [text if isinstance(text, str) else text.text for text in texts], tag, options.first
+        )
+        config = self.config
+        preparation = Preparation(
+            self.task,
+            max_segment_tokens(decoding, self.model),
+            split=_choose(options.split, config.splits_sentences, config),
+            pass_through=_choose(options.pass_through, config.passes_through, config),
+            tag=tag,
+            prefixes=options.prefixes,
+            use_prefix=use_prefix,
+            first=options.first,
+            glossary=options.glossary,
+        )
+        prepared = PreparedTexts(self.task, preparation.prepare(texts))
+        self.predictor.check_input_lengths(prepared.longest_inputs, options.first)
+        return prepared
+
+    def _search(
+        self,
+        prepared: PreparedTexts,
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        progress: ProgressCallback | None = None,
+    ) -> list[SegmentOutputs]:
+        """Decode the segments of all texts. Returns the outputs, grouped by text."""
+        first = prepared.search_inputs
+        count = len(first.inputs)
+        engine = self.engines.choose_for_inputs(count, self.engine, decoding, options)
+
+        def report(done: int, total: int) -> None:
+            # Segments are decoded in the order of their lengths, so the number of complete texts is
+            # an estimate until the last segment.
+            if progress is not None:
+                progress(len(prepared.texts) * done // total, len(prepared.texts))
+
+        outputs = engine.apply(self.predictor).predict_inputs(
+            first.inputs, decoding, options, first.sample_indices, progress=report
+        )
+        second = prepared.repeat(outputs)
+        repeated = self.predictor.predict_inputs(
+            second.inputs, decoding, repeat_options(options), second.sample_indices
+        )
+        with without_garbage_collection():
+            return prepared.segment_outputs(outputs, repeated)
+
+    def choose_engine(
+        self,
+        options: PredictionOptions = TEXT_ONLY,
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+    ) -> EngineChoice:
+        """Return the engine for a request with these options, and the reason for the choice.
+
+        Converts or compiles the model if necessary.
+        """
+        return self.engines.choose(
+            self.engine, resolve_decoding(self.config.decoding, beam, decoding), options
+        )
+
+    def _default_attention(self, attention: bool | None) -> bool:
+        return self.engine.kind in ("auto", "torch") if attention is None else attention
+
+    def caption(
+        self,
+        images: Sequence[str | Path],
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        attention: bool | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> list[Prediction]:
+        """Return a caption for each image.
+
+        images:   files or archive members (photos.zip/dog.jpg)
+        progress: called with the number of finished images and the number of all images
+
+        The other parameters are those of `translate`.
+        """
+        if not isinstance(self.task.signature.source, Pixels):
+            raise ConfigError(
+                f"{self.folder}: this run does not read images. Use a run with task.kind = "
+                "'captioning'"
+            )
+        check_texts(images)
+        options = PredictionOptions(attention=self._default_attention(attention))
+        paths = [str(image) for image in images]
+        predicted = self.predict(paths, options, beam=beam, decoding=decoding, progress=progress)
+        return [outputs[0] for outputs in predicted]
+
+    def complete(
+        self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
+    ) -> list[list[Prediction]]:
+        """Generate `n_best` texts for each prompt. They start with the prompt, which may be empty.
+
+        A model trained on a long text has no END token. It generates tokens up to the length limit.
+        If the option `stop_at_newline` of the search is set, it stops at the first newline.
+
+        decoding: a search config. Default: sampling, with the recipe's settings.
+        """
+        if not isinstance(self.task.signature.source, NoSource):
+            raise ConfigError(
+                f"{self.folder}: this run needs a source and cannot complete a prompt. Use "
+                "`translate`"
+            )
+        check_texts(prompts)
+        chosen = decoding or sampling_config(self.config.decoding, n_best)
+        check_n_best(chosen, n_best)
+        options = PredictionOptions(n_best, attention=False)
+        return self.predictor.predict(prompts, chosen, options)
+
+    def label(self, texts: Sequence[str], *, every: bool = False) -> list[list[Prediction]]:
+        """Return the label of each text or, if the run labels tokens, the labels of its tokens.
+
+        An empty text has an empty label.
+
+        every: if True, all labels of the vocabulary are returned, ranked by probability. This needs
+               a run that assigns one label per text. If False, only the best label is returned.
+        """
+        if not isinstance(self.config.task, LabelsConfig):
+            raise ConfigError(
+                f"{self.folder}: a run for {self.config.task.kind} has no labels. Use a run with "
+                "task.kind = 'labels'"
+            )
+        count = self.task.target_tokenizer.size - len(SPECIAL_TOKENS) if every else 1
+        options = PredictionOptions(count, attention=False)
+        return self.predict(texts, options, beam=count if every else None)
+
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        attention: bool = True,
+        heads: bool = False,
+    ) -> list[Prediction]:
+        """Return each given target as a prediction, with the log-probabilities of its tokens.
+
+        sources:   one text per target. Empty strings for a language model.
+        attention: if True, attention weights are returned
+        heads:     if this and `attention` are True, the attention weights of every layer and head
+                   are returned as well
+        """
+        check_texts(sources)
+        check_texts(targets)
+        if len(sources) != len(targets):
+            raise DataError(
+                f"got {len(sources):,} sources and {len(targets):,} targets. Give as many targets as "
+                "sources"
+            )
+        predictions = self.predictor.score(
+            self.languages.add_tag(sources, None),
+            targets,
+            PredictionOptions(attention=attention, heads=heads),
+            build_normalisation(self.config.decoding),
+        )
+        return [
+            replace(prediction, unknown=unknown_parts(self.task, source))
+            for source, prediction in zip(sources, predictions, strict=True)
+        ]
+
+    def evaluate(
+        self,
+        split: Split = "test",
+        *,
+        beam: int | None = None,
+        decoding: DecodingConfig | None = None,
+        data: DataConfig | None = None,
+        lowercase: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> EvaluationReport:
+        """Compute the scores of the run on a split of the data.
+
+        beam:      beam width. Default: the recipe's search
+        decoding:  a search config that replaces the search of the recipe
+        data:      replaces the data of the recipe, for example by another folder. The data must
+                   be of the same kind
+        lowercase: also compute lowercased BLEU
+        progress:  called with the number of finished sentences and the total number of sentences
+
+        torch computes the outputs, unless the engine is set to ctranslate2.
+        """
+        source = self.config.data if data is None else data
+        pairs = list(read_split(source, split))
+        examples = merge_references(pairs) if source.merge_references else pairs
+        chosen = resolve_decoding(self.config.decoding, beam, decoding)
+        engine = TORCH
+        if self.engine.kind == "ctranslate2":  # the compiled engine serves single texts only
+            engine = self.engines.choose(self.engine, chosen, TEXT_ONLY)
+        outputs = evaluate_outputs(engine.apply(self.predictor), examples, chosen, progress)
+        scores = outputs.scores
+        if lowercase and outputs.texts:
+            texts = self.task.scored_texts(outputs.texts, examples)
+            scores += texts.sign_scores([lowercased_bleu(texts.outputs, texts.references)])
+        scores += likelihood_scores(self.predictor, pairs, window_shape(source, split))
+        return EvaluationReport(
+            run=self.name,
+            members=1 + len(self.partners),
+            split=split,
+            sentences=len(examples),
+            scores=tuple(scores),
+            by_length=tuple(outputs.by_length),
+            examples=tuple(examples),
+            outputs=tuple(outputs.texts),
+            parts=score_groups(self.task, examples, outputs.texts),
+            cut_off=outputs.cut_off,
+            empty=outputs.empty,
+            decoding=chosen,
+            data=source,
+            engine=engine.name,
+            settings=self.settings,
+            normalization=self.config.text.normalization,
+        )
+
+
+def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
+    """Return True if an option is on. Only translation supports such options.
+
+    If the task is translation, return `option`, or `default` if `option` is None. For other tasks,
+    return False.
+    """
+    return isinstance(config.task, TranslationConfig) and (default if option is None else option)
+
+
+def load(
+    folder: str | Path | Sequence[str | Path],
+    settings: Sequence[str] = (),
+    engine: EngineKind | None = None,
+) -> Run:
+    """Load a run folder or a packed run. All of its files are checked against their digests first.
+
+    folder:   a run folder, a file that `seqloom pack` wrote, or a list of them. A list is loaded as
+              an ensemble, which averages the probabilities of all models at every step
+    settings: changes to the recipe. The weights must still fit the model. Example:
+              ["model.decoder.attention.selection=argmax"] for hard attention
+    engine:   "auto", "torch", "compiled" or "ctranslate2". Default: the recipe's engine
+    """
+    device = best_device()
+    folders = [folder] if isinstance(folder, str | Path) else list(folder)
+    if not folders:
+        raise ConfigError("no run folder given. Give one folder, or several for an ensemble")
+    bundles = [load_bundle(Path(each), device, settings) for each in folders]
+    return Run(join_bundles(bundles), device, engine)

@@ -1,1 +1,0 @@
-"""The run folder: its files, atomic checkpoints and integrity checks."""
