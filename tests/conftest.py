@@ -93,7 +93,7 @@ def isolated_cache(empty_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(scope="session")
 def sentence_run(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> Path:
     """The folder of a run that is trained on sentences. Tests must not change it."""
-    from tests.support.sentence_runs import train_sentence_run
+    from support.sentence_runs import train_sentence_run
 
     return train_sentence_run(tmp_path_factory.mktemp("sentences") / "run")
 
@@ -101,7 +101,7 @@ def sentence_run(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) 
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     """Chromium. Defined here once, because a process can run Playwright only once at a time."""
-    from tests.support.browsing import open_browser
+    from support.browsing import open_browser
 
     with open_browser() as opened:
         yield opened

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.fine_tuning import PARENT, SYSTEMS, measure, page
-from tests.support.toy_languages import write_languages
+from support.toy_languages import write_languages
 
 TINY = [
     "training.batch_tokens=512",

@@ -10,7 +10,7 @@ from bench.languages.measure import Job, measure, share_in_language
 from bench.languages.page import page
 from seqloom.config.schema.corpora import LanguagesConfig
 from seqloom.config.schema.tags import expand_corpora
-from tests.support.toy_languages import WORDS, write_languages
+from support.toy_languages import WORDS, write_languages
 
 TINY = [
     *(f"model.{side}={{kind='transformer', width=8, layers=2, feedforward=8, attention={{heads=2}}}}"

@@ -6,7 +6,7 @@ import pytest
 
 from bench import latency
 from seqloom.training.loop import train
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

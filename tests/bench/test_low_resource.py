@@ -9,7 +9,7 @@ import pytest
 
 from bench.low_resource import PRESET, RECIPES, VARIANTS, measure, page
 from seqloom.config.loading.loader import load_recipe
-from tests.support.toy_languages import write_languages
+from support.toy_languages import write_languages
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

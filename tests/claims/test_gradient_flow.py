@@ -18,7 +18,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.nn.attention import AttentionScore, DotScore, RbfScore, Selection
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.text.vocabulary import END, PAD, START
-from tests.support.token_loss import token_loss
+from support.token_loss import token_loss
 
 # The measurement does not depend on the kind of model, so a sample of decoders is enough.
 some_decoders = pytest.mark.parametrize(

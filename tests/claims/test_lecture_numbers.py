@@ -38,8 +38,8 @@ from seqloom.nn.positions import Frequencies, angular_frequencies, sinusoid
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START
-from tests.support.tiny_runs import LANGUAGE_MODEL, tiny_config
-from tests.support.toy_decoders import TableDecoder, random_memory
+from support.tiny_runs import LANGUAGE_MODEL, tiny_config
+from support.toy_decoders import TableDecoder, random_memory
 
 seeds = st.integers(0, 10**6)
 no_deadline = settings(deadline=None)

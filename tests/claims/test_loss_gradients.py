@@ -29,7 +29,7 @@ from seqloom.nn.attention import (
     RbfScore,
 )
 from seqloom.nn.recurrent import RecurrentLayer
-from tests.support.token_loss import token_loss
+from support.token_loss import token_loss
 
 
 def parametrize(specimens: list[Specimen]) -> pytest.MarkDecorator:

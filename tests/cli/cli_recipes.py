@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 REVERSE = """
 [data]

@@ -11,7 +11,7 @@ from seqloom.config.loading.loader import load_recipe
 from seqloom.inference.run import load
 from seqloom.metrics.alignment import format_pharaoh, symmetrise
 from seqloom.training.loop import train
-from tests.support.cli_runner import CliResult, run_cli
+from support.cli_runner import CliResult, run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from seqloom.cli.process.resumable_output import OutputFile
 from seqloom.config.schema.corpora import TsvConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.data.readers.splits import read_split
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import seqloom
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

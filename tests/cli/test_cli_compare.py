@@ -7,7 +7,7 @@ import pytest
 from cli_recipes import train_recipe
 
 from seqloom.inference.run import load
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

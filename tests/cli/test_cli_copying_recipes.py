@@ -9,7 +9,7 @@ from copying_corpora import CORPORA
 import seqloom
 from seqloom.config.loading.loader import load_recipe
 from seqloom.runs.integrity import EVALUATION
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

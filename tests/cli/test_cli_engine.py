@@ -7,8 +7,8 @@ import pytest
 
 from seqloom.inference.engine.select import INT8_IS_FASTER
 from seqloom.training.loop import train
-from tests.support.cli_runner import run_cli
-from tests.support.tiny_runs import tiny_config
+from support.cli_runner import run_cli
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

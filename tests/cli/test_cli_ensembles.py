@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cli_recipes import train_recipe, write_recipes
 
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

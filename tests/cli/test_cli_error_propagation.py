@@ -9,7 +9,7 @@ from cli_recipes import train_recipe
 from seqloom.analysis.error_propagation import ErrorPropagation, measure_error_propagation
 from seqloom.data.readers.splits import read_split
 from seqloom.inference.run import Run, load
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from seqloom.inference.evaluation.report import EvaluationReport
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.predictor import Predictor
 from seqloom.inference.run import Run
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import torch
 
 from seqloom.analysis.explain.lecture_example import AttentionExample, explain_example
 from seqloom.core.errors import ConfigError
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 
 def example(*options: object) -> dict[str, dict[str, Any]]:

@@ -15,8 +15,8 @@ from seqloom.core.errors import ConfigError
 from seqloom.inference.run import load
 from seqloom.text.vocabulary import END
 from seqloom.training.loop import train
-from tests.support.cli_runner import run_cli
-from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
+from support.cli_runner import run_cli
+from support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

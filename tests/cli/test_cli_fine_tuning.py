@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 SHORT = set_options("training.steps=4", "training.evaluate_every=2")

@@ -9,7 +9,7 @@ import torch
 
 from seqloom.core.device import as_current_device, best_device
 from seqloom.core.errors import ConfigError
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

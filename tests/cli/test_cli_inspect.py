@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import parse_toml
 from seqloom.training.loop import train
-from tests.support.cli_runner import CliResult, run_cli
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.cli_runner import CliResult, run_cli
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ import pytest
 
 from seqloom.cli.process import interrupts
 from seqloom.cli.process.interrupts import CommandInterrupted, catch_interrupts
-from tests.support.cli_runner import run_cli
-from tests.support.source_folder import SOURCE
+from support.cli_runner import run_cli
+from support.source_folder import SOURCE
 
 pytestmark = pytest.mark.slow
 

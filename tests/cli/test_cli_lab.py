@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seqloom.lab.registry import claim_names
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 
 from seqloom.data.readers.bundled import without_capitals
 from seqloom.inference.run import load
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

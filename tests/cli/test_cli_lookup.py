@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seqloom.analysis.lookup import METHODS, LookupTable, look_up
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 
 def test_all_three_lookups_are_printed_side_by_side() -> None:

@@ -13,7 +13,7 @@ from seqloom.cli import main, output
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import DataError
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 RECIPE = Path(__file__).parents[1] / "config" / "bundled-recipe.toml"
 

@@ -19,7 +19,7 @@ from seqloom.core.errors import SeqloomError
 from seqloom.jobs.batch_translation import input_files, output_folder, worker_processes
 from seqloom.jobs.batch_translation.block_translator import BlockTranslator, Shard
 from seqloom.jobs.batch_translation.portions import portion_lines
-from tests.support.cli_runner import CliResult, run_cli
+from support.cli_runner import CliResult, run_cli
 
 LINES = ["ab", "", "cd", "abcd", "c", "ba", "dd"]
 BLOCK = 3

@@ -9,8 +9,8 @@ import seqloom
 from seqloom.core.errors import ConfigError
 from seqloom.inference.run import load
 from seqloom.training.loop import train
-from tests.support.cli_runner import run_cli, set_options
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.cli_runner import run_cli, set_options
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 
 import seqloom
 from seqloom.inference.options import PredictionOptions
-from tests.support.cli_runner import run_cli
-from tests.support.toy_languages import WORDS, write_languages
+from support.cli_runner import run_cli
+from support.toy_languages import WORDS, write_languages
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 
 import seqloom
 from seqloom.config.loading.loader import load_recipe
-from tests.support.cli_runner import run_cli, set_options
-from tests.support.toy_languages import WORDS, write_languages
+from support.cli_runner import run_cli, set_options
+from support.toy_languages import WORDS, write_languages
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import torch
 
 from seqloom.cli.process.resumable_output import OutputFile, open_output_file
 from seqloom.core.locks import wait_for_lock
-from tests.support.cli_runner import CliResult, run_cli
+from support.cli_runner import CliResult, run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 
 @pytest.fixture

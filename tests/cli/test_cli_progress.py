@@ -17,7 +17,7 @@ from seqloom.cli.process.progress import (
 )
 from seqloom.cli.tables import MAX_PERPLEXITY, format_score
 from seqloom.data.readers.text_files import count_file_lines, read_lines
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 
 class Terminal(io.StringIO):

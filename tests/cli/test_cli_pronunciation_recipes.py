@@ -10,7 +10,7 @@ import pytest
 
 from seqloom.core.errors import ConfigError
 from seqloom.inference.run import load
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

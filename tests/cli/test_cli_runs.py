@@ -10,8 +10,8 @@ import pytest
 
 from seqloom.cli.parameters.completion import complete_recipe, complete_run
 from seqloom.runs.listing import find_runs, read_listed_run
-from tests.support.cli_runner import run_cli
-from tests.support.source_folder import SOURCE
+from support.cli_runner import run_cli
+from support.source_folder import SOURCE
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from seqloom.core.errors import ConfigError, DataError
 from seqloom.decoding.trace import Fate, SearchTrace, replay
 from seqloom.inference.run import Run, load
 from seqloom.text.vocabulary import END
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

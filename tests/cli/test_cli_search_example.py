@@ -9,7 +9,7 @@ from seqloom.analysis.search_example import NEXT_WORDS, next_log_probabilities, 
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, MinimumBayesRiskConfig
 from seqloom.core.errors import ConfigError
 from seqloom.decoding.trace import Fate, SearchTrace, replay
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 SIX_WORDS, FOUR_WORDS = "he hit me with a pie", "he threw a pie"
 NINE_WORDS = "I was hit with a pie that he threw"

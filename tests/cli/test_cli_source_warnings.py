@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from seqloom.inference.run import Run, load
-from tests.support.cli_runner import run_cli
-from tests.support.sentence_runs import SENTENCES
+from support.cli_runner import run_cli
+from support.sentence_runs import SENTENCES
 
 pytestmark = pytest.mark.slow
 

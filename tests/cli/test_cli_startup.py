@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.source_folder import SOURCE
+from support.source_folder import SOURCE
 
 pytestmark = pytest.mark.slow
 

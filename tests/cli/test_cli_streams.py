@@ -8,7 +8,7 @@ from typer.core import TyperArgument, TyperGroup
 from typer.main import get_command
 
 from seqloom.cli.main import app
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 _group = get_command(app)
 assert isinstance(_group, TyperGroup)

@@ -8,7 +8,7 @@ from typer.main import get_command
 
 from seqloom.cli.main import app
 from seqloom.cli.output import program_name
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 SURFACE = {
     "demo": {"--run", "--set", "--quick", "--compare"},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seqloom.core.errors import ConfigError
 from seqloom.jobs.sweeps import training_process
 from seqloom.jobs.sweeps.space import Choice, Range, grid, parse_dimensions, split_values
-from tests.support.cli_runner import CliResult, run_cli, set_options
+from support.cli_runner import CliResult, run_cli, set_options
 
 RATE, SEED = "training.optimizer.learning_rate", "training.seed"
 SHORT = ("training.steps=2", "training.evaluate_every=2")

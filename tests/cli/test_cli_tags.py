@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli_runner import run_cli
-from tests.support.tagged_runs import ADVICE, train_tagged_run
+from support.cli_runner import run_cli
+from support.tagged_runs import ADVICE, train_tagged_run
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seqloom.jobs.tracking import journal
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import seqloom
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

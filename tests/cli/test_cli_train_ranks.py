@@ -8,7 +8,7 @@ from torch.distributed.run import get_args_parser
 from typer.main import get_command
 
 from seqloom.cli.main import app
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 
 @pytest.mark.parametrize(("rank", "printed"), [(0, True), (1, False)])

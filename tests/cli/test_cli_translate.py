@@ -11,7 +11,7 @@ from seqloom.core.errors import DataError
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
-from tests.support.cli_runner import run_cli, set_options
+from support.cli_runner import run_cli, set_options
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,10 @@ from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.inference.evaluation.report import compare_reports
 from seqloom.text.vocabulary import SPECIAL_TOKENS, UNKNOWN
-from tests.support.cli_runner import run_cli
-from tests.support.server_process import start_server
-from tests.support.tiny_runs import tiny_config
-from tests.support.toy_languages import WORDS
+from support.cli_runner import run_cli
+from support.server_process import start_server
+from support.tiny_runs import tiny_config
+from support.toy_languages import WORDS
 
 pytestmark = pytest.mark.slow
 

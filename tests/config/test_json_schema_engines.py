@@ -16,7 +16,7 @@ import pytest
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.json_schema import SCHEMA_FILE
 from seqloom.config.loading.toml import parse_toml
-from tests.support.recipe_tables import Table, cli_problems, recipe_tables
+from support.recipe_tables import Table, cli_problems, recipe_tables
 
 pytestmark = pytest.mark.long
 

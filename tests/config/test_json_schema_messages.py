@@ -15,7 +15,7 @@ from seqloom.config.loading.json_schema import SCHEMA_FILE
 from seqloom.config.loading.misspellings import find_misspelt
 from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.renamed import RENAMES
-from tests.support.recipe_tables import RecipeTable, Table, cli_problems, recipe_tables
+from support.recipe_tables import RecipeTable, Table, cli_problems, recipe_tables
 
 TABLES = recipe_tables()
 ALL_KEYS = {name for table in TABLES for name in table.section.model_fields}

@@ -17,7 +17,7 @@ from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.transformer import TransformerEncoderConfig
 from seqloom.core.errors import ConfigError, NotFoundError
-from tests.support.source_folder import SOURCE
+from support.source_folder import SOURCE
 
 RECIPE = """
 [data.train]

@@ -9,7 +9,7 @@ import pytest
 
 from seqloom.core.errors import StorageError
 from seqloom.core.locks import lock_or_fail, wait_for_lock
-from tests.support.forking import ChildProcess, SharedInteger
+from support.forking import ChildProcess, SharedInteger
 
 
 def test_a_waiting_process_continues_when_the_lock_is_free(tmp_path: Path) -> None:

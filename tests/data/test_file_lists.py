@@ -21,7 +21,7 @@ from seqloom.data.readers.splits import read_split, split_files
 from seqloom.inference.evaluation.groups import score_groups
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.token_task import TokenTask
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 
 def table(texts: Iterable[str]) -> pa.Table:

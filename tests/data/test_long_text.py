@@ -27,8 +27,8 @@ from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 from seqloom.text.long_text import LongTextTokenizer
 from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START
-from tests.support.tiny_texts import TEXT as VERSES
-from tests.support.tiny_texts import long_text_config
+from support.tiny_texts import TEXT as VERSES
+from support.tiny_texts import long_text_config
 
 NEWLINE = 9
 TEXT = "".join(f"line {number} of {'x' * (number % 7)}\n" for number in range(80))

@@ -19,7 +19,7 @@ from seqloom.data.example import Example
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
 from seqloom.text.tokenizer import Tokenizer
-from tests.support.toy_languages import WORDS, translate_words, write_languages
+from support.toy_languages import WORDS, translate_words, write_languages
 
 PAIRS = ("en-de", "de-en", "en-fr")
 

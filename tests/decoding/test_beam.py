@@ -14,7 +14,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import FORBIDDEN, Rules
 from seqloom.decoding.search import Search, SearchRequest, log_softmax
 from seqloom.text.vocabulary import END, START
-from tests.support.toy_decoders import EchoDecoder, TableDecoder, random_memory, select_sources
+from support.toy_decoders import EchoDecoder, TableDecoder, random_memory, select_sources
 
 A, B, C = 4, 5, 6
 

@@ -33,7 +33,7 @@ from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import ExcludedTokens, SearchRequest, StepDecoder
 from seqloom.models.interface import Memory
 from seqloom.text.vocabulary import END, UNKNOWN
-from tests.support.toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
+from support.toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 BuildDecoder = Callable[[int, int], StepDecoder]
 DECODERS: list[BuildDecoder] = [EchoDecoder, AttentiveDecoder]

@@ -17,7 +17,7 @@ from seqloom.decoding.rules import (
 )
 from seqloom.decoding.search import SearchRequest
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
-from tests.support.toy_decoders import EchoDecoder, random_memory
+from support.toy_decoders import EchoDecoder, random_memory
 
 VOCABULARY = 8
 

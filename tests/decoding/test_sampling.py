@@ -12,7 +12,7 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.sampling import Sampling, sample_columns
 from seqloom.decoding.search import SearchRequest
 from seqloom.text.vocabulary import END
-from tests.support.toy_decoders import EchoDecoder, TableDecoder, random_memory
+from support.toy_decoders import EchoDecoder, TableDecoder, random_memory
 
 PROBABILITIES = [0.0, 0.0, 0.1, 0.0, 0.3, 0.4, 0.2]
 """Of PAD, START, END, UNKNOWN, a, b, c."""

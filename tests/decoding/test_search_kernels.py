@@ -25,7 +25,7 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest
 from seqloom.models.interface import Memory
 from seqloom.nn.fast import dispatch
-from tests.support.toy_decoders import AttentiveDecoder, random_memory
+from support.toy_decoders import AttentiveDecoder, random_memory
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]

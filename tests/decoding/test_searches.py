@@ -26,7 +26,7 @@ from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import ExcludedTokens, Search, SearchRequest, StepDecoder
 from seqloom.decoding.token_tree import TokenTree
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
-from tests.support.toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
+from support.toy_decoders import AttentiveDecoder, EchoDecoder, random_memory, select_sources
 
 BuildDecoder = Callable[[int, int], StepDecoder]
 DECODERS: list[BuildDecoder] = [EchoDecoder, AttentiveDecoder]

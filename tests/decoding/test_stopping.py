@@ -15,7 +15,7 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
 from seqloom.text.vocabulary import UNKNOWN
-from tests.support.toy_decoders import EchoDecoder, TableDecoder, random_memory
+from support.toy_decoders import EchoDecoder, TableDecoder, random_memory
 
 A, B = UNKNOWN + 1, UNKNOWN + 2
 REQUEST = SearchRequest([9, 4, 7])

@@ -9,7 +9,7 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.sampling import Sampling
 from seqloom.decoding.search import Search, SearchRequest
 from seqloom.decoding.streaming import StreamingDecoder
-from tests.support.toy_decoders import AttentiveDecoder, EchoDecoder, random_memory
+from support.toy_decoders import AttentiveDecoder, EchoDecoder, random_memory
 
 LENGTHS = (4, 2, 5, 3, 1, 4)
 MAX_LENGTHS = (9, 3, 12, 12, 7, 12)

@@ -11,9 +11,9 @@ from pathlib import Path
 import zstandard
 from page_runner import SHORT, run_command, set_options
 
-from tests.support.server_process import start_server
-from tests.support.small_runs import image_bytes, train_language_model
-from tests.support.toy_languages import write_languages
+from support.server_process import start_server
+from support.small_runs import image_bytes, train_language_model
+from support.toy_languages import write_languages
 
 SOURCE, TARGET = "Das gefällt mir .\nWo ist er ?\n", "I like it .\nWhere is he ?\n"
 SMALL_RECIPE = """\

@@ -17,8 +17,8 @@ import pytest
 from page_blocks import CodeBlock, shell_commands
 
 import seqloom
-from tests.support.cli_runner import run_cli
-from tests.support.server_process import start_server
+from support.cli_runner import run_cli
+from support.server_process import start_server
 from tools.site.links import ROOT
 
 SHORT = (

@@ -12,7 +12,7 @@ from seqloom.cli.main import app
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe
 from seqloom.lab.registry import claim_names
-from tests.support.cli_runner import build_command
+from support.cli_runner import build_command
 from tools.mission import PAGE, MissionLine, read_lines, render
 
 TESTS = Path(__file__).parents[1]

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 from tools.site.links import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browsing import accessibility_problems
+from support.browsing import accessibility_problems
 from tools.site.check_links import find_problems
 from tools.site.links import ROOT
 

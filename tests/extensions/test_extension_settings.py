@@ -16,7 +16,7 @@ from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.extensions.registry import POINTS
 from seqloom.models.build import build_model
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 SCORE = "model.decoder.attention.score"
 EVERY_POINT = {

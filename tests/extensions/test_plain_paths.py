@@ -32,8 +32,8 @@ from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.text.preprocessing import Preprocessing
 from seqloom.text.vocabulary import END, START
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
-from tests.support.toy_decoders import EchoDecoder, random_memory
+from support.tiny_runs import TRANSFORMER, tiny_config
+from support.toy_decoders import EchoDecoder, random_memory
 
 SIGNATURE = Signature(Tokens(12), Tokens(12), shared=False)
 TOKENIZER = CharacterTokenizer.train(["abcd"], Preprocessing())  # ids 4 to 7

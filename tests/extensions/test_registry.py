@@ -13,7 +13,7 @@ from seqloom.core.errors import ConfigError
 from seqloom.extensions import registry
 from seqloom.extensions.identity import extension_version
 from seqloom.extensions.registry import POINTS, ExtensionError, find_extension, registered_names
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 SCORE = "model.decoder.attention.score.kind"
 

@@ -13,7 +13,7 @@ from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import START
-from tests.support.tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
+from support.tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
 
 SIGNATURE = Signature(Tokens(12), Tokens(12), shared=False)
 RECURRENT = (

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import seqloom
-from tests.support.tiny_runs import LETTERS, tiny_config
+from support.tiny_runs import LETTERS, tiny_config
 
 COPY = {**LETTERS, "task": "copy"}
 """Data of another kind than the parent's: it copies strings instead of reversing them."""

@@ -8,9 +8,9 @@ import pytest
 import seqloom
 from seqloom.config.loading.loader import load_run_recipe
 from seqloom.config.loading.toml import format_recipe, parse_toml
-from tests.support.small_runs import TRAINERS
-from tests.support.tiny_runs import read_events
-from tests.support.tiny_texts import long_text_config
+from support.small_runs import TRAINERS
+from support.tiny_runs import read_events
+from support.tiny_texts import long_text_config
 
 pytestmark = pytest.mark.slow
 

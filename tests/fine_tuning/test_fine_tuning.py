@@ -18,7 +18,7 @@ from seqloom.training import evaluation, loop
 from seqloom.training.fine_tuning import start
 from seqloom.training.loop import Summary
 from seqloom.training.session import Session
-from tests.support.tiny_runs import (
+from support.tiny_runs import (
     LETTERS,
     TRANSFORMER,
     EventCollector,

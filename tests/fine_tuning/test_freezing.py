@@ -15,7 +15,7 @@ from seqloom.runs.integrity import checkpoint_store, weights_store
 from seqloom.runs.weights import read_tensors
 from seqloom.training.fine_tuning.freezing import PATTERNS, freeze, model_parts
 from seqloom.training.fine_tuning.start import OPTIMIZER
-from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, latest_checkpoint, tiny_config
+from support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, latest_checkpoint, tiny_config
 
 pytestmark = pytest.mark.slow
 KINDS = {"recurrent": (), "transformer": TRANSFORMER}

@@ -14,9 +14,9 @@ from seqloom.runs.recipe import load_recipe
 from seqloom.runs.weights import read_tensors
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.new_tags import token_id
-from tests.support.small_runs import SHORT_TRAINING
-from tests.support.tiny_runs import read_events
-from tests.support.toy_languages import write_languages
+from support.small_runs import SHORT_TRAINING
+from support.tiny_runs import read_events
+from support.toy_languages import write_languages
 
 pytestmark = pytest.mark.slow
 TOKENIZERS = ("words", "characters", "subwords")

@@ -13,7 +13,7 @@ from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import REPLAY_GROUP
 from seqloom.data.readers.splits import read_split
 from seqloom.runs.recipe import load_recipe
-from tests.support.tiny_runs import checkpoint_digests, read_events
+from support.tiny_runs import checkpoint_digests, read_events
 
 pytestmark = pytest.mark.slow
 

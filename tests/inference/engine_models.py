@@ -20,7 +20,7 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 VOCABULARY = 14
 SMALL = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from seqloom.inference.options import PredictionOptions
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 TRANSFORMER = tuple(
     f"model.{side}={{kind='transformer', width=16, layers=1, feedforward=32, dropout=0.0, "

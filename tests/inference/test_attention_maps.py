@@ -19,7 +19,7 @@ from seqloom.inference.options import PredictionOptions
 from seqloom.inference.run import Run, load
 from seqloom.text.vocabulary import END
 from seqloom.training.loop import train
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 TEXT = "abcd"
 LENGTH = 6

@@ -11,7 +11,7 @@ from seqloom.inference.run import load
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

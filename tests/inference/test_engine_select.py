@@ -23,7 +23,7 @@ from seqloom.inference.options import TEXT_ONLY, PredictionOptions
 from seqloom.inference.predictor import Predictor
 from seqloom.inference.run import load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

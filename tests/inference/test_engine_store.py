@@ -14,7 +14,7 @@ from seqloom.inference.options import TEXT_ONLY
 from seqloom.inference.run import load
 from seqloom.models.seq2seq import Model
 from seqloom.runs.integrity import run_damage
-from tests.support.tiny_runs import temporary_files
+from support.tiny_runs import temporary_files
 
 pytestmark = pytest.mark.slow
 

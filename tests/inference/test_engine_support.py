@@ -13,7 +13,7 @@ from seqloom.inference.options import PredictionOptions
 from seqloom.models.build import build_model
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.token_task import TokenTask
-from tests.support.tiny_runs import LANGUAGE_MODEL, tiny_config
+from support.tiny_runs import LANGUAGE_MODEL, tiny_config
 
 ATTENTION_SETTINGS = {
     "score={kind='additive'}": "model.decoder.attention.score: only dot products .* 'additive'",

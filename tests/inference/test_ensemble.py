@@ -10,7 +10,7 @@ from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyCon
 from seqloom.core.errors import ConfigError, NotFoundError
 from seqloom.inference.run import Run, load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
+from support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from seqloom.core.storage import atomic_folder, find_damage
 from seqloom.inference.evaluation.report import compare_reports
 from seqloom.inference.run import load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 PAIRS = "ab\tba\nabc\tcba\nab\tab\ncd\tdc\n"
 

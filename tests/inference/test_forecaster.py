@@ -14,8 +14,8 @@ from seqloom.core.errors import ConfigError, DataError, StorageError
 from seqloom.data.readers.series import read_windows
 from seqloom.inference.forecaster import Forecaster
 from seqloom.tasks.build import learn_task
-from tests.support.tiny_runs import tiny_config
-from tests.support.tiny_series import forecast_config, write_series
+from support.tiny_runs import tiny_config
+from support.tiny_series import forecast_config, write_series
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from seqloom.inference.run import Run, load
 from seqloom.inference.target_language import TargetLanguages
 from seqloom.inference.texts.input_reports import report_messages
 from seqloom.text.glossary import Glossary, count_phrases
-from tests.support.sentence_runs import SENTENCES
-from tests.support.tiny_runs import tiny_config
+from support.sentence_runs import SENTENCES
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

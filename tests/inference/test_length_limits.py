@@ -8,8 +8,8 @@ from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SampleConfi
 from seqloom.core.errors import DataError
 from seqloom.inference.run import Run, load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
-from tests.support.tiny_texts import long_text_config
+from support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
+from support.tiny_texts import long_text_config
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run, load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 TEXTS = ["abcd", "", "b", "  ", "dd", "abc", "bcda", "a"]
 

@@ -11,7 +11,7 @@ from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SampleConfi
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.inference.run import Run, load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError
 from seqloom.inference.run import Run, load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import read_events
-from tests.support.tiny_texts import TEXT, long_text_config
+from support.tiny_runs import read_events
+from support.tiny_texts import TEXT, long_text_config
 
 pytestmark = pytest.mark.slow
 

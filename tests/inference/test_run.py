@@ -15,8 +15,8 @@ from seqloom.core.errors import ConfigError, DataError
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.run import Run, load
 from seqloom.training.loop import train
-from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
-from tests.support.tiny_texts import long_text_config
+from support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
+from support.tiny_texts import long_text_config
 
 pytestmark = pytest.mark.slow
 

@@ -45,8 +45,8 @@ from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.glossary import RequiredPhrase
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
-from tests.support.toy_decoders import EchoDecoder, random_memory
+from support.tiny_runs import tiny_config
+from support.toy_decoders import EchoDecoder, random_memory
 
 TEXTS = ["abc", "ba", "dcba", "a", "cc", "bad", "cab"]
 OUT_OF_MEMORY = (

@@ -16,10 +16,10 @@ from seqloom.inference.options import TEXT_ONLY, UNSPLIT, PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run, load
 from seqloom.text.protected_spans import find_spans
-from tests.support.sentence_runs import SENTENCES
-from tests.support.small_runs import train_multilingual
-from tests.support.tagged_runs import CASE
-from tests.support.tiny_runs import tiny_config
+from support.sentence_runs import SENTENCES
+from support.small_runs import train_multilingual
+from support.tagged_runs import CASE
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 
@@ -256,7 +256,7 @@ def test_the_tag_of_the_target_language_is_not_a_word_of_the_text(multilingual: 
 
 
 def test_labels_are_never_split(folder: Path) -> None:
-    from tests.support.small_runs import train_labeller
+    from support.small_runs import train_labeller
 
     labeller = load(train_labeller(folder / "labeller"))
     [[output]] = labeller.label(["dog. Katze. Hund."])

@@ -14,8 +14,8 @@ from seqloom.inference.texts.preparation import divide_at_tags
 from seqloom.tasks.build import build_task
 from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
-from tests.support.tagged_runs import ADVICE, CASE, train_tagged_run
-from tests.support.tiny_runs import LANGUAGE_MODEL, tiny_config
+from support.tagged_runs import ADVICE, CASE, train_tagged_run
+from support.tiny_runs import LANGUAGE_MODEL, tiny_config
 
 TAGS = SourceTags.from_config(tiny_config(*CASE))
 

@@ -24,7 +24,7 @@ from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run, load
 from seqloom.metrics.alignment_error import parse_gold
 from seqloom.training.loop import train
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 TEXTS = ["abcd", "ba", "dcab"]
 

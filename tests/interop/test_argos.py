@@ -18,8 +18,8 @@ from seqloom.inference.target_language import TargetLanguages
 from seqloom.interop.argos_export import check_argos, export_argos, parse_languages
 from seqloom.text.preprocessing import Preprocessing
 from seqloom.text.words import WordTokenizer
-from tests.support.cli_runner import run_cli
-from tests.support.tiny_runs import tiny_config
+from support.cli_runner import run_cli
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

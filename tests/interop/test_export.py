@@ -28,7 +28,7 @@ from seqloom.interop.importer import import_model
 from seqloom.interop.model_card import model_card
 from seqloom.text.preprocessing import Preprocessing, Tags
 from seqloom.text.subwords import SubwordTokenizer
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 TEXTS = sentences("source")[:200]
 every_format = pytest.mark.parametrize("to", EXPORTERS)

@@ -8,7 +8,7 @@ import pytest
 from huggingface_models import sentences
 
 from seqloom.inference.run import load
-from tests.support.cli_runner import run_cli
+from support.cli_runner import run_cli
 
 TEXT = "Das ist gut."
 

@@ -34,7 +34,7 @@ from seqloom.interop.importer import import_model
 from seqloom.interop.marian import marian_rows
 from seqloom.text.imported import ImportedTokenizer
 from seqloom.text.vocabulary import END, START, UNKNOWN
-from tests.support.disk_recorder import recorded_disk
+from support.disk_recorder import recorded_disk
 
 SOURCES = sentences("source")[:220]
 

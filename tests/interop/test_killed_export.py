@@ -7,8 +7,8 @@ import pytest
 from seqloom.core.storage import MANIFEST
 from seqloom.inference.run import load
 from seqloom.interop.exporter import export_run
-from tests.support.killing import check_repeated_after_kills
-from tests.support.trials import count_trials, save_results
+from support.killing import check_repeated_after_kills
+from support.trials import count_trials, save_results
 
 KILLS = count_trials(2, 20)
 

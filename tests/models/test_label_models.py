@@ -19,7 +19,7 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import r_drop_loss
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
-from tests.support.token_loss import token_loss
+from support.token_loss import token_loss
 
 LABELS = (4, 5, 6)
 VOCABULARY = 7

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trials import save_results
+from support.trials import save_results
 from tools import campaign
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support.source_folder import SOURCE
+from support.source_folder import SOURCE
 
 HEAVY = {"torch", "numpy", "pydantic", "rich", "typer", "sentencepiece", "sacrebleu"}
 POSIX_ONLY = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")

@@ -17,7 +17,7 @@ from seqloom.runs.archive import pack_run, unpack_run
 from seqloom.runs.checkpoint_store import CheckpointStore
 from seqloom.runs.integrity import weights_store
 from seqloom.training.loop import train
-from tests.support.tiny_runs import (
+from support.tiny_runs import (
     EventCollector,
     checkpoint_digests,
     latest_checkpoint,
@@ -25,7 +25,7 @@ from tests.support.tiny_runs import (
     read_trainer_state,
     tiny_config,
 )
-from tests.support.trials import count_trials, save_results
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -39,16 +39,16 @@ from seqloom.training.event_log import Event, EventLog
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tests.support.faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
-from tests.support.forking import run_in_child
-from tests.support.tiny_runs import (
+from support.faults import FAULTS, count_operations, exit_process, faulty_disk, os_error
+from support.forking import run_in_child
+from support.tiny_runs import (
     checkpoint_digests,
     read_events,
     read_trainer_state,
     temporary_files,
     tiny_config,
 )
-from tests.support.trials import IS_CAMPAIGN, count_trials, save_results
+from support.trials import IS_CAMPAIGN, count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

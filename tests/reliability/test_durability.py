@@ -23,9 +23,9 @@ from seqloom.runs.checkpoint_store import CheckpointStore
 from seqloom.runs.integrity import CONFIG, EVENT_LOG, checkpoint_store, weights_store
 from seqloom.training.event_log import Event, EventLog
 from seqloom.training.loop import train
-from tests.support.cli_runner import run_cli
-from tests.support.disk_recorder import DiskRecorder, recorded_disk
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.cli_runner import run_cli
+from support.disk_recorder import DiskRecorder, recorded_disk
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ import pytest
 import zstandard
 
 from seqloom.data.readers.text_files import MAX_BYTES
-from tests.support.cli_runner import CliResult, run_cli
-from tests.support.forking import SharedInteger, run_in_child
-from tests.support.load_testing import process_mib
-from tests.support.trials import count_trials, save_results
+from support.cli_runner import CliResult, run_cli
+from support.forking import SharedInteger, run_in_child
+from support.load_testing import process_mib
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

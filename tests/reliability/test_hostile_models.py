@@ -18,10 +18,10 @@ from seqloom.core.storage import MANIFEST, write_manifest
 from seqloom.inference.run import load
 from seqloom.runs.integrity import CONFIG, WEIGHTS
 from seqloom.training.loop import train
-from tests.support.forking import SharedInteger, run_in_child
-from tests.support.load_testing import process_mib
-from tests.support.tiny_runs import tiny_config
-from tests.support.trials import IS_CAMPAIGN, save_results
+from support.forking import SharedInteger, run_in_child
+from support.load_testing import process_mib
+from support.tiny_runs import tiny_config
+from support.trials import IS_CAMPAIGN, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ from seqloom.data.corpus.disk_cache import STAMPS
 from seqloom.runs.archive import pack_run, unpack_run
 from seqloom.training.loop import train
 from seqloom.training.setup import prepare_data
-from tests.support.killing import check_repeated_after_kills
-from tests.support.tiny_runs import tiny_config
-from tests.support.trials import count_trials, save_results
+from support.killing import check_repeated_after_kills
+from support.tiny_runs import tiny_config
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

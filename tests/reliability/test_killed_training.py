@@ -16,16 +16,16 @@ from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.step import StepResult
-from tests.support.faults import faulty_disk
-from tests.support.forking import ChildProcess, SharedInteger, run_in_child
-from tests.support.tiny_runs import (
+from support.faults import faulty_disk
+from support.forking import ChildProcess, SharedInteger, run_in_child
+from support.tiny_runs import (
     LETTERS,
     checkpoint_digests,
     read_events,
     temporary_files,
     tiny_config,
 )
-from tests.support.trials import count_trials, save_results
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ import pytest
 import seqloom
 from seqloom.cli.main import run
 from seqloom.cli.process.resumable_output import FileLines, OutputFile
-from tests.support.faults import faulty_disk
-from tests.support.forking import SharedInteger, run_in_child
-from tests.support.tiny_runs import tiny_config
-from tests.support.trials import count_trials, save_results
+from support.faults import faulty_disk
+from support.forking import SharedInteger, run_in_child
+from support.tiny_runs import tiny_config
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

@@ -15,9 +15,9 @@ from seqloom.training import loop
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.session import Session
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
-from tests.support.tiny_series import forecast_config, write_series
-from tests.support.trials import count_trials, save_results
+from support.tiny_runs import TRANSFORMER, tiny_config
+from support.tiny_series import forecast_config, write_series
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 

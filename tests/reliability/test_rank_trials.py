@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ranks import train_on_ranks
-from tests.support.tiny_runs import (
+from support.ranks import train_on_ranks
+from support.tiny_runs import (
     TRANSFORMER,
     checkpoint_digests,
     read_events,
     temporary_files,
     tiny_config,
 )
-from tests.support.trials import save_results
+from support.trials import save_results
 
 MODELS = {
     "recurrent": (),

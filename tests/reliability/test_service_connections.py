@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.free_ports import free_port
-from tests.support.load_testing import (
+from support.free_ports import free_port
+from support.load_testing import (
     LIMITS,
     LONG_REQUEST,
     SHORT_REQUEST,
@@ -23,9 +23,9 @@ from tests.support.load_testing import (
     percentile,
     read_metrics,
 )
-from tests.support.server_process import ServerProcess, start_server, wait_until
-from tests.support.small_runs import train_slow_run
-from tests.support.trials import count_trials, save_results
+from support.server_process import ServerProcess, start_server, wait_until
+from support.small_runs import train_slow_run
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 MAX_IN_FLIGHT = LIMITS["in_flight"]

@@ -12,8 +12,8 @@ from statistics import median
 import pytest
 from PIL import Image
 
-from tests.support.free_ports import free_port
-from tests.support.load_testing import (
+from support.free_ports import free_port
+from support.load_testing import (
     LIMITS,
     LONG_REQUEST,
     SHORT_REQUEST,
@@ -24,9 +24,9 @@ from tests.support.load_testing import (
     read_metrics,
     resident_mib,
 )
-from tests.support.server_process import ServerProcess, encode_post, start_server, wait_until
-from tests.support.small_runs import train_captioner, train_reverser, train_slow_run
-from tests.support.trials import IS_CAMPAIGN, count_trials, save_results
+from support.server_process import ServerProcess, encode_post, start_server, wait_until
+from support.small_runs import train_captioner, train_reverser, train_slow_run
+from support.trials import IS_CAMPAIGN, count_trials, save_results
 
 pytestmark = pytest.mark.slow
 BODY = json.dumps({"run": "reverser", "texts": ["abcd"]})

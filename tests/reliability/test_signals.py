@@ -15,15 +15,15 @@ from seqloom.training import evaluation, loop
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.signals import SignalState, catch_signals
-from tests.support.forking import SharedInteger, run_in_child
-from tests.support.tiny_runs import (
+from support.forking import SharedInteger, run_in_child
+from support.tiny_runs import (
     checkpoint_digests,
     read_events,
     read_trainer_state,
     temporary_files,
     tiny_config,
 )
-from tests.support.trials import count_trials, save_results
+from support.trials import count_trials, save_results
 
 TRIALS = count_trials(3, 25)
 """Number of trials per signal, during training steps and during evaluations."""

@@ -14,9 +14,9 @@ import pytest
 
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.recipe import RunConfig
-from tests.support.free_ports import free_port
-from tests.support.ranks import train_on_ranks
-from tests.support.tiny_runs import read_events, temporary_files, tiny_config
+from support.free_ports import free_port
+from support.ranks import train_on_ranks
+from support.tiny_runs import read_events, temporary_files, tiny_config
 
 LIMIT = 240.0
 """Seconds after which a job is killed. This is far more than it needs on a busy machine."""

@@ -28,7 +28,7 @@ from seqloom.runs.archive import (
     unpack_run,
 )
 from seqloom.runs.integrity import run_damage
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

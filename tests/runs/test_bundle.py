@@ -18,7 +18,7 @@ from seqloom.runs.weights import read_tensors, write_tensors
 from seqloom.tasks.build import learn_task
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
-from tests.support.tiny_runs import EventCollector, tiny_config
+from support.tiny_runs import EventCollector, tiny_config
 
 PAIRS = "ab\tba\nabc\tcba\nab\tab\ncd\tdc\n"
 

@@ -14,8 +14,8 @@ from seqloom.core.storage import MANIFEST, _serialise_manifest, read_manifest, w
 from seqloom.inference.forecaster import is_forecaster
 from seqloom.runs.archive import pack_run
 from seqloom.runs.info import read_info
-from tests.support.small_runs import TRAINERS
-from tests.support.tiny_runs import tiny_config
+from support.small_runs import TRAINERS
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 KINDS = {

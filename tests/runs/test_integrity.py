@@ -20,7 +20,7 @@ from seqloom.runs.integrity import (
     weights_store,
 )
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 pytestmark = pytest.mark.slow
 

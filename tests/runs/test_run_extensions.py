@@ -18,7 +18,7 @@ from seqloom.inference.run import load
 from seqloom.runs.archive import pack_run, unpack_run
 from seqloom.runs.extensions import EXTENSIONS
 from seqloom.training.loop import train
-from tests.support.tiny_runs import EventCollector, checkpoint_digests, read_events, tiny_config
+from support.tiny_runs import EventCollector, checkpoint_digests, read_events, tiny_config
 
 MODULE = "movable_parts"
 ALL_EXTENSIONS = (

@@ -20,7 +20,7 @@ from seqloom.runs.weights import (
     write_tensors,
 )
 from seqloom.training.loop import train
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 
 def test_unreadable_file_is_an_error(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.browsing import desk, reports, visitor
-from tests.support.server_process import KEY, ServerProcess, start_server
-from tests.support.small_runs import TRAINERS
+from support.browsing import desk, reports, visitor
+from support.server_process import KEY, ServerProcess, start_server
+from support.small_runs import TRAINERS
 
 __all__ = ["desk", "reports", "visitor"]  # fixtures
 

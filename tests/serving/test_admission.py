@@ -18,7 +18,7 @@ from seqloom.serving.server.admission import (
 from seqloom.serving.server.app import ROUTERS, model_routes
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import ResponseSender, security_headers
-from tests.support.async_runner import run_async
+from support.async_runner import run_async
 
 
 def test_the_middleware_checks_admission_of_every_post_route() -> None:

@@ -9,8 +9,8 @@ import seqloom
 from seqloom.analysis.explain.explainer import explain
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.data.readers.series import SeriesWindow
-from tests.support.server_process import ServerProcess
-from tests.support.small_runs import image_bytes
+from support.server_process import ServerProcess
+from support.small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.in_process_server import respond
-from tests.support.server_process import ServerProcess
+from support.in_process_server import respond
+from support.server_process import ServerProcess
 
 RUNS = {
     "/api/complete": "speaker",

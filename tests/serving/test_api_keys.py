@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.serving.server.api_keys import ApiKeys, bearer_token
 from seqloom.serving.server.app import ROUTERS
-from tests.support.in_process_server import respond
+from support.in_process_server import respond
 
 KEY = "3fa85f64c0ffee005717b3fc2c963f66"
 OTHER_KEY = "Correct Horse Battery Staple ü"

@@ -12,7 +12,7 @@ from seqloom.analysis.explain.lecture_example import (
     LectureScore,
     explain_lecture,
 )
-from tests.support.in_process_server import respond
+from support.in_process_server import respond
 
 PATH = "/api/explain/example"
 SCORES: tuple[LectureScore, ...] = get_args(LectureScore)

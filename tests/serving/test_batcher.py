@@ -25,8 +25,8 @@ from seqloom.serving.server.batcher import (
     select_batch,
 )
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
-from tests.support.async_runner import run_async
-from tests.support.server_process import ServerProcess
+from support.async_runner import run_async
+from support.server_process import ServerProcess
 
 LETTERS = "abcd"
 

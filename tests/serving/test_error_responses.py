@@ -12,8 +12,8 @@ import pytest
 from seqloom.serving.api.forecasts import _to_window
 from seqloom.serving.api.schemas.predictions import ForecastWindow
 from seqloom.serving.errors import ApiError
-from tests.support.server_process import ServerProcess, error_of
-from tests.support.small_runs import image_bytes
+from support.server_process import ServerProcess, error_of
+from support.small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 TRANSLATE: dict[str, Any] = {"run": "reverser", "texts": ["ab"]}

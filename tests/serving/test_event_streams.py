@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.server_process import ServerProcess, error_of
+from support.server_process import ServerProcess, error_of
 
 pytestmark = pytest.mark.slow
 

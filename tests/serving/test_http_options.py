@@ -9,8 +9,8 @@ import pytest
 
 from seqloom.serving.http.access_log import log_request
 from seqloom.serving.http.options import HttpOptions
-from tests.support.in_process_server import respond
-from tests.support.server_process import ServerProcess
+from support.in_process_server import respond
+from support.server_process import ServerProcess
 
 STATIC = Path(__file__).parents[2] / "src" / "seqloom" / "serving" / "static"
 UNDER_MT = HttpOptions(root_path="/mt")

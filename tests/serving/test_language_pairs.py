@@ -12,7 +12,7 @@ from seqloom.serving.api.languages.pairs import (
     recipe_language_pairs,
 )
 from seqloom.text.language_names import language_name
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 
 def pairs_of_recipe(**train: Any) -> list[str]:

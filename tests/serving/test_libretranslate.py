@@ -37,10 +37,10 @@ from seqloom.serving.server.translated_files import (
     TranslatedFiles,
     temporary_folder,
 )
-from tests.support.async_runner import run_async
-from tests.support.in_process_server import NO_RUNS, respond
-from tests.support.server_process import KEY, ServerProcess, start_server
-from tests.support.tiny_runs import TRANSFORMER, tiny_config
+from support.async_runner import run_async
+from support.in_process_server import NO_RUNS, respond
+from support.server_process import KEY, ServerProcess, start_server
+from support.tiny_runs import TRANSFORMER, tiny_config
 
 pytestmark = pytest.mark.slow
 

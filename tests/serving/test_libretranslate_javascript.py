@@ -12,9 +12,9 @@ from playwright.sync_api import Page, Route
 
 from seqloom.serving.server.batcher import Batcher
 from seqloom.serving.server.catalogue import load_catalogue
-from tests.support.browsing import Visitor
-from tests.support.in_process_server import respond
-from tests.support.server_process import ServerProcess
+from support.browsing import Visitor
+from support.in_process_server import respond
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,9 @@ from seqloom.serving.http.options import HttpOptions
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware
-from tests.support.async_runner import run_async
-from tests.support.in_process_server import respond
-from tests.support.server_process import error_of
+from support.async_runner import run_async
+from support.in_process_server import respond
+from support.server_process import error_of
 
 LOGGER = "seqloom.serving.server.middleware"
 

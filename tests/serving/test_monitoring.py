@@ -14,7 +14,7 @@ from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.batcher import Batcher, BatchReport, FunctionCall
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.monitoring import Monitoring
-from tests.support.async_runner import run_async
+from support.async_runner import run_async
 
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana.json"
 

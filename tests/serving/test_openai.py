@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.serving.api.openai.outputs import IncrementalText, StopFilter, output_tokens
-from tests.support.server_process import ServerProcess
+from support.server_process import ServerProcess
 
 COMPLETIONS = "/v1/completions"
 REQUEST: dict[str, Any] = {"model": "speaker", "prompt": "ab", "max_tokens": 8, "seed": 3}

@@ -16,8 +16,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.support.server_process import ServerProcess
-from tests.support.trials import count_trials, save_results
+from support.server_process import ServerProcess
+from support.trials import count_trials, save_results
 
 pytestmark = pytest.mark.slow
 EXAMPLES = count_trials(4, 400)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browsing import VIEW_LINKS, VIEWS, Visitor, visit
-from tests.support.server_process import ServerProcess
+from support.browsing import VIEW_LINKS, VIEWS, Visitor, visit
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

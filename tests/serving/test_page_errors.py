@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.support.browsing import Visitor, visit
-from tests.support.server_process import KEY, start_server
+from support.browsing import Visitor, visit
+from support.server_process import KEY, start_server
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from seqloom.analysis.lookup import KEYS, VALUES, LookupMethod, LookupTable, look_up
-from tests.support.browsing import Visitor, visit
-from tests.support.server_process import ServerProcess
+from support.browsing import Visitor, visit
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

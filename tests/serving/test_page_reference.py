@@ -7,8 +7,8 @@ import subprocess
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.support.browsing import Visitor
-from tests.support.server_process import ServerProcess
+from support.browsing import Visitor
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from seqloom.serving.api.forecasts import example_window
 from seqloom.serving.api.lab_reports import find_reports
 from seqloom.serving.api.training_logs import has_event_log, read_events, training_status
 from seqloom.viz.search_trees.search_tree_layout import layout_search_tree
-from tests.support.server_process import ServerProcess, error_of
+from support.server_process import ServerProcess, error_of
 
 
 @pytest.mark.slow

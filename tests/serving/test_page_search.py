@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from seqloom.text.vocabulary import END
-from tests.support.browsing import Visitor, visit
-from tests.support.server_process import ServerProcess
+from support.browsing import Visitor, visit
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

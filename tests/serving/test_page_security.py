@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.support.browsing import VIEW_LINKS, Visitor
-from tests.support.payloads import payloads
-from tests.support.trials import IS_CAMPAIGN, count_trials, save_results
+from support.browsing import VIEW_LINKS, Visitor
+from support.payloads import payloads
+from support.trials import IS_CAMPAIGN, count_trials, save_results
 
 STATIC = Path(__file__).parents[2] / "src" / "seqloom" / "serving" / "static"
 PAYLOAD_COUNT = count_trials(20, 120)

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 
 from seqloom.lab.registry import claim_names
-from tests.support.browsing import Visitor
-from tests.support.server_process import ServerProcess
-from tests.support.small_runs import image_bytes
+from support.browsing import Visitor
+from support.server_process import ServerProcess
+from support.small_runs import image_bytes
 
 pytestmark = pytest.mark.slow
 

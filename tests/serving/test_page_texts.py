@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
-from tests.support.browsing import Visitor
-from tests.support.server_process import ServerProcess
+from support.browsing import Visitor
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from seqloom.analysis.explain.lecture_example import LectureScore
-from tests.support.browsing import VIEW_LINKS, VIEWS, Visitor
-from tests.support.server_process import ServerProcess
+from support.browsing import VIEW_LINKS, VIEWS, Visitor
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

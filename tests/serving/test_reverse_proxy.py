@@ -11,8 +11,8 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 from playwright.sync_api import Browser, expect
 
-from tests.support.free_ports import free_port
-from tests.support.server_process import start_server, wait_until
+from support.free_ports import free_port
+from support.server_process import start_server, wait_until
 
 pytestmark = [
     pytest.mark.slow,

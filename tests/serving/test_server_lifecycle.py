@@ -9,8 +9,8 @@ from seqloom.core.errors import StorageError
 from seqloom.serving.server.batcher import Batcher
 from seqloom.serving.server.catalogue import load_catalogue
 from seqloom.serving.server.lifecycle import find_free_address
-from tests.support.in_process_server import respond
-from tests.support.server_process import ServerProcess, run_serve_command
+from support.in_process_server import respond
+from support.server_process import ServerProcess, run_serve_command
 
 
 def test_an_invalid_address_is_reported() -> None:

@@ -22,9 +22,9 @@ from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware
 from seqloom.serving.server.startup import StartupApp
-from tests.support.async_runner import run_async
-from tests.support.server_process import PROGRAM, error_of, run_serve_command
-from tests.support.source_folder import SOURCE
+from support.async_runner import run_async
+from support.server_process import PROGRAM, error_of, run_serve_command
+from support.source_folder import SOURCE
 
 LOADED_APP = PlainTextResponse("from the loaded application")
 

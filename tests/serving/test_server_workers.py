@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 import seqloom
-from tests.support.cli_runner import run_cli
-from tests.support.free_ports import free_port
-from tests.support.server_process import ServerProcess, run_serve_command, start_server, wait_until
+from support.cli_runner import run_cli
+from support.free_ports import free_port
+from support.server_process import ServerProcess, run_serve_command, start_server, wait_until
 
 pytestmark = pytest.mark.slow
 

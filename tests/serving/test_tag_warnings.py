@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browsing import visit
-from tests.support.server_process import ServerProcess, start_server
-from tests.support.tagged_runs import ADVICE, train_tagged_run
+from support.browsing import visit
+from support.server_process import ServerProcess, start_server
+from support.tagged_runs import ADVICE, train_tagged_run
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from seqloom.serving.api.schemas.validation import location_in_words
-from tests.support.in_process_server import respond
+from support.in_process_server import respond
 
 JSON = {"Content-Type": "application/json"}
 

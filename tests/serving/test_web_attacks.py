@@ -13,10 +13,10 @@ from playwright.sync_api import Route, expect
 from seqloom.core.errors import ConfigError
 from seqloom.serving.http.access_checks import is_known_host
 from seqloom.serving.http.options import HttpOptions
-from tests.support.browsing import Visitor
-from tests.support.in_process_server import respond
-from tests.support.payloads import payloads
-from tests.support.server_process import ServerProcess, error_of
+from support.browsing import Visitor
+from support.in_process_server import respond
+from support.payloads import payloads
+from support.server_process import ServerProcess, error_of
 
 FORM = {"q": "a", "source": "la", "target": "it"}
 

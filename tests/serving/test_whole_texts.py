@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, expect
 
 import seqloom
 from seqloom.inference.options import TEXT_ONLY
-from tests.support.browsing import visit
-from tests.support.sentence_runs import SENTENCES
-from tests.support.server_process import PROGRAM, ServerProcess, start_server
+from support.browsing import visit
+from support.sentence_runs import SENTENCES
+from support.server_process import PROGRAM, ServerProcess, start_server
 
 pytestmark = pytest.mark.slow
 

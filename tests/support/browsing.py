@@ -23,7 +23,7 @@ from playwright.sync_api import (
 
 from seqloom.lab.reporting.report_files import write_report
 from seqloom.lab.running.runner import Experiment, list_jobs, run_jobs
-from tests.support.server_process import ServerProcess
+from support.server_process import ServerProcess
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 VIEWS = ("translate", "complete", "caption", "forecast", "label", "attention", "search", "inside",

@@ -17,7 +17,7 @@ from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware, RequestObserver
 from seqloom.serving.server.service import Service
 from seqloom.serving.server.translated_files import TranslatedFiles
-from tests.support.async_runner import run_async
+from support.async_runner import run_async
 
 NO_RUNS = Catalogue(())
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.support.faults import faulty_disk
-from tests.support.forking import SharedInteger, run_in_child
+from support.faults import faulty_disk
+from support.forking import SharedInteger, run_in_child
 
 
 def check_repeated_after_kills(

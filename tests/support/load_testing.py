@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.server_process import ServerProcess
+from support.server_process import ServerProcess
 
 LIMITS = {
     "in_flight": 4,

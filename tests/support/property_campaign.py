@@ -44,7 +44,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Save the numbers, in the main process of xdist only."""
-    from tests.support.trials import save_results
+    from support.trials import save_results
 
     if not hasattr(session.config, "workerinput"):
         save_results(

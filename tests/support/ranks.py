@@ -8,8 +8,8 @@ import pytest
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.training.loop import train
-from tests.support.forking import ChildProcess
-from tests.support.free_ports import free_port
+from support.forking import ChildProcess
+from support.free_ports import free_port
 
 
 def run_on_ranks(ranks: int, function: Callable[[int], object]) -> list[int]:

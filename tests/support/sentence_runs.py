@@ -6,7 +6,7 @@ from typing import Any
 
 import seqloom
 from seqloom.config.loading.loader import load_recipe
-from tests.support.toy_languages import WORDS
+from support.toy_languages import WORDS
 
 SENTENCES = ("Dog runs here.", "Big cat sits.", "Red man runs.")
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import httpx
 
-from tests.support.source_folder import SOURCE
+from support.source_folder import SOURCE
 
 PROGRAM = "from seqloom.cli.main import run; run()"
 KEY = "open sesame"

@@ -10,8 +10,8 @@ from PIL import Image
 
 import seqloom
 from seqloom.config.loading.loader import load_recipe
-from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
-from tests.support.toy_languages import write_languages
+from support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
+from support.toy_languages import write_languages
 
 SHORT_TRAINING = {
     "steps": 6,

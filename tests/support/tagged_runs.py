@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from seqloom.training.loop import train
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 _CASE = "{kind='synthetic', task='case', examples=40, min_length=2, max_length=6}"
 CASE = (

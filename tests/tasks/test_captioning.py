@@ -34,8 +34,8 @@ from seqloom.models.build import build_model
 from seqloom.nn.convolution import Crop
 from seqloom.tasks.build import learn_task
 from seqloom.viz.caption_attention import attention_brightness
-from tests.support.cli_runner import run_cli
-from tests.support.tiny_runs import tiny_config
+from support.cli_runner import run_cli
+from support.tiny_runs import tiny_config
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 60), "blue": (40, 60, 220)}
 SIDES = ("left", "right")

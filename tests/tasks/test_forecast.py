@@ -24,7 +24,7 @@ from seqloom.metrics.trajectory import extrapolate_linearly, predict_last_value
 from seqloom.models.build import build_model
 from seqloom.tasks.build import learn_task
 from seqloom.tasks.forecast import Forecast
-from tests.support.tiny_series import TRACKS, forecast_config, series, write_series, write_tracks
+from support.tiny_series import TRACKS, forecast_config, series, write_series, write_tracks
 
 FORMS: tuple[SeriesForm, ...] = ("values", "relative", "differences")
 

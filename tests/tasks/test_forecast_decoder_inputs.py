@@ -15,7 +15,7 @@ from seqloom.tasks.build import learn_task
 from seqloom.tasks.forecast import Forecast
 from seqloom.tasks.losses import Objective
 from seqloom.training.schedule import target_share
-from tests.support.tiny_series import forecast_config, write_series
+from support.tiny_series import forecast_config, write_series
 
 TRANSFORMERS = tuple(
     f"model.{side}={{kind='transformer', width=16, layers=2, feedforward=32, "

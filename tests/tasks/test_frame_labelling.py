@@ -104,7 +104,7 @@ def test_the_command_labels_the_sequences_of_a_csv_file(
     frames_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "cli"))
-    from tests.support.cli_runner import run_cli
+    from support.cli_runner import run_cli
 
     path = tmp_path / "mine.csv"
     path.write_text("sequence,x1,x2\na,1,0\na,0.9,0.4\nb,0,0\n")

@@ -26,7 +26,7 @@ from seqloom.tasks.losses import (
 )
 from seqloom.text.vocabulary import END, PAD, START
 from seqloom.training.loop import train
-from tests.support.tiny_runs import (
+from support.tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
     checkpoint_digests,

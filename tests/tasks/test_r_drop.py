@@ -16,8 +16,8 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import r_drop_loss
 from seqloom.text.vocabulary import PAD
 from seqloom.training.loop import train
-from tests.support.tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
-from tests.support.token_loss import token_loss
+from support.tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
+from support.token_loss import token_loss
 
 SIZE = 12
 PAIRS = [([4, 5, 6], [7, 8]), ([9, 4], [5, 5, 6, 11]), ([10], [])]

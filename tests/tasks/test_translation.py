@@ -15,7 +15,7 @@ from seqloom.metrics.sari import sari
 from seqloom.tasks.build import build_task
 from seqloom.text.build import train_tokenizer
 from seqloom.training.loop import train
-from tests.support.tiny_runs import read_events, tiny_config
+from support.tiny_runs import read_events, tiny_config
 
 ABC = train_tokenizer(CharactersConfig(), ["abc"], (), False)
 ABCDEF = train_tokenizer(CharactersConfig(), ["abcdef"], (), False)

@@ -12,7 +12,7 @@ from seqloom.runs.integrity import weights_store
 from seqloom.runs.weights import read_tensors, weights_of
 from seqloom.training.averaging import Averager, build_averager
 from seqloom.training.loop import train
-from tests.support.tiny_runs import NO_DROPOUT, latest_checkpoint, read_events, tiny_config
+from support.tiny_runs import NO_DROPOUT, latest_checkpoint, read_events, tiny_config
 
 CONFIGS = [NoAveragingConfig(), LastWeightsConfig(count=3), MovingAverageConfig(decay=0.6)]
 

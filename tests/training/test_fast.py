@@ -32,8 +32,8 @@ from seqloom.training.parallel.gradients import checkpoint_activations
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from seqloom.training.step import SeededBatch, train_step
-from tests.support.tiny_runs import NO_DROPOUT, TRANSFORMER, checkpoint_digests, tiny_config
-from tests.support.token_loss import token_loss
+from support.tiny_runs import NO_DROPOUT, TRANSFORMER, checkpoint_digests, tiny_config
+from support.token_loss import token_loss
 
 pytestmark = pytest.mark.slow
 

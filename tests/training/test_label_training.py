@@ -13,8 +13,8 @@ from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tests.support.tiny_runs import NO_DROPOUT, tiny_config
-from tests.support.token_loss import token_loss
+from support.tiny_runs import NO_DROPOUT, tiny_config
+from support.token_loss import token_loss
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from seqloom.training.distributed import World
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.setup import open_session
-from tests.support.tiny_runs import checkpoint_digests, read_events
-from tests.support.tiny_texts import long_text_config
+from support.tiny_runs import checkpoint_digests, read_events
+from support.tiny_texts import long_text_config
 
 pytestmark = pytest.mark.slow
 

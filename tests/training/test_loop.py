@@ -26,8 +26,8 @@ from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from seqloom.training.session import BestScore
 from seqloom.training.setup import lock_folder
-from tests.support.forking import ChildProcess, SharedInteger
-from tests.support.tiny_runs import (
+from support.forking import ChildProcess, SharedInteger
+from support.tiny_runs import (
     LANGUAGE_MODEL,
     NO_DROPOUT,
     TRANSFORMER,

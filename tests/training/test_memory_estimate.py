@@ -6,7 +6,7 @@ from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.models.build import build_model
 from seqloom.tasks.build import learn_task
 from seqloom.training.memory_estimate import StepMemory, blank_batch, step_memory
-from tests.support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
+from support.tiny_runs import LANGUAGE_MODEL, TRANSFORMER, tiny_config
 
 
 def estimate(changes: tuple[str, ...], rows: int, length: int) -> StepMemory:

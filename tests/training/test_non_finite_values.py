@@ -14,7 +14,7 @@ from seqloom.training import evaluation, loop
 from seqloom.training.loop import train
 from seqloom.training.loss import batch_loss
 from seqloom.training.session import Session
-from tests.support.tiny_runs import read_events, tiny_config
+from support.tiny_runs import read_events, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -36,8 +36,8 @@ from seqloom.training.parallel.sharding import Shards
 from seqloom.training.session import Session
 from seqloom.training.setup import continues_job, open_session
 from seqloom.training.step import SeededBatch
-from tests.support.ranks import run_on_ranks, train_on_ranks
-from tests.support.tiny_runs import (
+from support.ranks import run_on_ranks, train_on_ranks
+from support.tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
     latest_checkpoint,

@@ -15,7 +15,7 @@ from seqloom.training.progress import MAX_DELAY, ProgressMeter
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 from seqloom.training.step import StepResult
-from tests.support.tiny_runs import tiny_config
+from support.tiny_runs import tiny_config
 
 STEPS = 60
 

@@ -13,8 +13,8 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.text.vocabulary import END, START
 from seqloom.training.loss import mix_decoder_inputs
-from tests.support.tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
-from tests.support.token_loss import token_loss
+from support.tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
+from support.token_loss import token_loss
 
 SIZE = 9
 

@@ -21,7 +21,7 @@ from seqloom.training.optimizer import build_optimizer
 from seqloom.training.progress import ProgressMeter
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
-from tests.support.tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
+from support.tiny_runs import NO_DROPOUT, TRANSFORMER, read_events, tiny_config
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from seqloom.text.vocabulary import END, PAD
 from seqloom.training.distributed import World
 from seqloom.training.loop import train
 from seqloom.training.step import SeededBatch, StepResult, check_step_is_finite, train_step
-from tests.support.ranks import train_on_ranks
-from tests.support.tiny_runs import (
+from support.ranks import train_on_ranks
+from support.tiny_runs import (
     NO_DROPOUT,
     TRANSFORMER,
     checkpoint_digests,
@@ -32,7 +32,7 @@ from tests.support.tiny_runs import (
     temporary_files,
     tiny_config,
 )
-from tests.support.token_loss import token_loss
+from support.token_loss import token_loss
 
 ALONE = World(0, 1, torch.device("cpu"))
 SIZE = 12

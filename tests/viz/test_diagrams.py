@@ -28,8 +28,8 @@ from seqloom.models.recurrent import ContextUse
 from seqloom.nn import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
 from seqloom.viz.diagrams.svg import format_entry
 from seqloom.viz.diagrams.transformer_layer import layer_of_paper
-from tests.support.cli_runner import run_cli
-from tests.support.tiny_runs import tiny_config
+from support.cli_runner import run_cli
+from support.tiny_runs import tiny_config
 
 SVG = "{http://www.w3.org/2000/svg}"
 LANGUAGE_MODEL = ForwardTrace(

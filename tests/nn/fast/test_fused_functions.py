@@ -36,7 +36,7 @@ from seqloom.nn.transformer import EncoderLayer
 from seqloom.tasks import losses
 from seqloom.tasks.losses import PassOutput, r_drop_loss, symmetric_divergence
 from seqloom.text.vocabulary import PAD
-from tests.support.token_loss import token_loss
+from support.token_loss import token_loss
 
 ROWS, WIDTH, EPSILON = 37, 48, 1e-5
 CPU = torch.device("cpu")
