@@ -2,7 +2,7 @@
 
     python tools/compare_weights.py RUN RUN
 
-Tensors are matched by name; names of earlier versions of seqloom are mapped to the current ones.
+Tensors are matched by name.
 Exits with 1 if a tensor is missing or differs.
 """
 

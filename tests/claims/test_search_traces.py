@@ -105,30 +105,6 @@ def test_replay_of_a_trace_gives_the_n_best_list(case: Case) -> None:
         assert [SearchTrace.from_json(json.loads(text)) for text in texts] == traces
 
 
-OLD_NAMES = {
-    Reason.SPECIAL: "never put out",
-    Reason.OUTSCORED: "outscored",
-    Reason.REPEAT: "would repeat",
-}
-
-
-def test_traces_of_earlier_versions_can_be_read() -> None:
-    rules = Rules(no_repeat_ngram=1)
-    beam = Beam(3, rules=rules, length_counts_end=True)  # earlier versions always counted END
-    hypotheses, [trace, *_] = search_with_trace(
-        beam, EVERY_DECODER[0], SearchRequest([6, 4, 5]), min_candidates=8
-    )
-    content = trace.to_json()
-    del content["length_counts_end"]
-    content["length_exponent"] = content.pop("length_penalty")
-    old = json.dumps(content)
-    for reason, old_name in OLD_NAMES.items():
-        assert f'"{reason}"' in old
-        old = old.replace(f'"{reason}"', f'"{old_name}"')
-    assert SearchTrace.from_json(json.loads(old)) == trace
-    assert replay(SearchTrace.from_json(json.loads(old))) == hypotheses[0]
-
-
 @pytest.mark.parametrize("content", [{}, [], {"steps": [1]}, {"steps": [], "prefix": []}])
 def test_reading_something_else_than_a_trace_raises_an_error(content: Any) -> None:
     with pytest.raises(DataError, match="this is not a search trace"):

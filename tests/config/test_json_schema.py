@@ -109,7 +109,6 @@ def test_mistyped_keys_and_values_are_rejected(recipe: dict[str, Any]) -> None:
 
 
 def test_the_page_states_the_messages_of_an_editor_and_of_the_command_line() -> None:
-    """Editors with Taplo use the validator `jsonschema_rs`."""
     page = PAGE.read_text(encoding="utf-8")
     recipe = {"preset": "small", "data": DATA, "training": {"step": 500}}
     [problem] = validator().iter_errors(recipe)

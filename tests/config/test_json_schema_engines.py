@@ -1,4 +1,4 @@
-"""The validators of editors show the words of the command line about a mistyped key.
+"""The validators of editors accept all bundled recipes and report unknown keys.
 
 The tests install the validators with npm and run them with Node.js.
 """
@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from seqloom.config.loading.bundled import bundled_recipes
+from seqloom.config.loading.error_messages import NO_SUCH_SETTING
 from seqloom.config.loading.json_schema import SCHEMA_FILE
 from seqloom.config.loading.toml import parse_toml
-from support.recipe_tables import Table, cli_problems, recipe_tables
+from support.recipe_tables import Table, recipe_tables
 
 pytestmark = pytest.mark.long
 
@@ -48,28 +49,22 @@ def validate(recipes: list[Table], folder: Path, tmp_path: Path) -> list[dict[st
     return reports
 
 
-def test_ajv_and_visual_studio_code_show_the_message_of_the_command_line_in_every_table(
-    node_folder: Path, tmp_path: Path
-) -> None:
-    recipes, keys = [], []
-    for table in recipe_tables():
-        for name in table.section.model_fields:
-            recipes.append(table.recipe(**{f"{name}{name[-1]}": 1}))
-            keys.append(table.key(f"{name}{name[-1]}"))
-    for recipe, key, report in zip(
-        recipes, keys, validate(recipes, node_folder, tmp_path), strict=True
-    ):
-        pointer = "/" + re.sub(r"\[(\d+)\]", r".\1", key).replace(".", "/")
-        [line] = [line for line in cli_problems(recipe) if line.startswith(f"{key}: ")]
-        for engine in ("ajv", "vscode"):
-            assert [f"{key}: {message}" for message in report[engine][pointer]] == [line]
-
-
 def test_ajv_and_visual_studio_code_accept_all_bundled_recipes(
     node_folder: Path, tmp_path: Path
 ) -> None:
     recipes = [parse_toml(path.read_bytes()) for path in bundled_recipes().values()]
     assert validate(recipes, node_folder, tmp_path) == [{"ajv": {}, "vscode": {}}] * len(recipes)
+
+
+def test_ajv_and_visual_studio_code_report_an_unknown_key_in_every_table(
+    node_folder: Path, tmp_path: Path
+) -> None:
+    tables = recipe_tables()
+    recipes = [table.recipe(no_such_key=1) for table in tables]
+    for table, report in zip(tables, validate(recipes, node_folder, tmp_path), strict=True):
+        pointer = "/" + re.sub(r"\[(\d+)\]", r".\1", table.key("no_such_key")).replace(".", "/")
+        for engine in ("ajv", "vscode"):
+            assert report[engine][pointer] == [NO_SUCH_SETTING]
 
 
 def lint(files: list[Path], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -83,9 +78,7 @@ def test_taplo_accepts_all_bundled_recipes(node_folder: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_taplo_shows_the_message_of_the_command_line_at_the_line_of_the_key(
-    node_folder: Path, tmp_path: Path
-) -> None:
+def test_taplo_marks_the_line_of_an_unknown_key(node_folder: Path, tmp_path: Path) -> None:
     shutil.copy(SCHEMA, tmp_path / SCHEMA_FILE)
     recipe = tmp_path / "recipe.toml"
     text = f"""#:schema ./{SCHEMA_FILE}
@@ -103,14 +96,4 @@ step = 500
     recipe.write_text(text, encoding="utf-8")
     result = lint([recipe], node_folder)
     assert result.returncode != 0
-    reported = re.findall(
-        r'error: \{"description":"(.*)"\} is not allowed for .*\n.*recipe\.toml:(\d+):',
-        result.stderr,
-    )
-    expected = [
-        line.split(": ", 1)[1]
-        for line in cli_problems(parse_toml(text.encode()))
-        if "no such setting" in line
-    ]
-    assert [message for message, _ in sorted(reported, key=lambda each: int(each[1]))] == expected
-    assert sorted(int(line) for _, line in reported) == [2, 6, 9, 11]
+    assert sorted(map(int, re.findall(r"recipe\.toml:(\d+):", result.stderr))) == [2, 6, 9, 11]

@@ -123,8 +123,8 @@ def test_remove_folder_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_only_leftovers_of_this_folder_are_removed(tmp_path: Path) -> None:
     run = make_folder(tmp_path / "run")
-    others = [".tmp-run-5-77", ".tmp-runs-7", ".tmp-notes", ".tmp-old-run-5-77"]
-    mine = [".tmp-run-77", ".tmp-gone-run-77@there", ".tmp-old-run-77", ".tmp-run-8@here"]
+    others = [".tmp-run-5-77@here", ".tmp-runs-7@here", ".tmp-notes", ".tmp-run-77"]
+    mine = [".tmp-run-77@here", ".tmp-gone-run-77@there", ".tmp-old-run-77@", ".tmp-run-8@here"]
     for name in (*others, *mine):
         (tmp_path / name).mkdir()
     (run / ".tmp-latest").write_text("x")
@@ -149,7 +149,7 @@ def test_leftovers_of_running_processes_are_kept(tmp_path: Path) -> None:
 
 def test_a_retired_folder_without_replacement_is_restored(tmp_path: Path) -> None:
     make_folder(tmp_path / "run" / "evaluation" / "test").rename(
-        tmp_path / "run" / "evaluation" / ".tmp-old-test-77"
+        tmp_path / "run" / "evaluation" / ".tmp-old-test-77@here"
     )
     remove_leftovers(tmp_path / "run")
     assert find_damage(tmp_path / "run" / "evaluation" / "test") == []

@@ -9,10 +9,9 @@ import pytest
 from filelock import FileLock
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.config.schema.text import TextConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.corpus.dataset import ReadingProgress
-from seqloom.data.corpus.vocabularies import SOURCES, _vocabulary_settings, train_tokenizers
+from seqloom.data.corpus.vocabularies import SOURCES, train_tokenizers
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_split
 from seqloom.data.recipe import count_pairs
@@ -94,15 +93,6 @@ def test_normalization_and_byte_fallback_apply_to_the_tokenizers(tmp_path: Path)
             assert tokenizer is not None
             assert tokenizer.preprocessing.normalization == form
             assert UNKNOWN not in tokenizer.encode("☃")
-
-
-def test_settings_with_the_old_behaviour_are_no_part_of_the_cache_key() -> None:
-    """A vocabulary that is older than a setting is found in the cache."""
-    old = {"tokenizer", "target_tokenizer", "shared", "lowercase", "tags"}
-    assert _vocabulary_settings(TextConfig(normalization="none")).keys() == old
-    assert _vocabulary_settings(TextConfig()).keys() == {*old, "normalization"}
-    changed = TextConfig(normalization="none", byte_fallback=True)
-    assert _vocabulary_settings(changed).keys() == {*old, "byte_fallback"}
 
 
 def test_tokenizers_are_cached_until_the_text_changes(

@@ -1,6 +1,5 @@
 """Run folders: self-contained, movable, and loaded only if they are complete."""
 
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.config.schema.decoding import BeamConfig, GreedyConfig
-from seqloom.core.errors import ConfigError, NotFoundError, StorageError
-from seqloom.core.storage import replace_listed_file, write_file, write_manifest
+from seqloom.core.errors import NotFoundError, StorageError
+from seqloom.core.storage import write_file, write_manifest
 from seqloom.inference.run import load
-from seqloom.runs.bundle import _load_bundle, create_run, load_bundle, read_setup
+from seqloom.runs.bundle import _load_bundle, load_bundle
 from seqloom.runs.integrity import weights_store
 from seqloom.runs.weights import read_tensors, write_tensors
-from seqloom.tasks.build import learn_task
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
 from support.tiny_runs import EventCollector, tiny_config
@@ -50,64 +47,6 @@ def test_run_folder_works_after_it_was_moved_without_its_data(tmp_path: Path) ->
     after = load(tmp_path / "else" / "where").translate(["ab", "dcb"], beam=3)
     for first, second in zip(before, after, strict=True):
         assert (first.text, first.score, first.pieces) == (second.text, second.score, second.pieces)
-
-
-def remove_settings(folder: Path, *names: str) -> None:
-    """Remove settings from the stored recipe, as if the run were older than these settings."""
-    recipe = (folder / "config.toml").read_text()
-    for name in names:
-        recipe, count = re.subn(rf"^{name} = .*\n", "", recipe, flags=re.MULTILINE)
-        assert count == 1, name
-    replace_listed_file(folder, "config.toml", recipe.encode())
-
-
-def as_written_before_end_was_a_setting(folder: Path) -> None:
-    remove_settings(folder, "length_counts_end")
-
-
-def test_runs_count_end_only_if_they_are_older_than_the_setting(tmp_path: Path) -> None:
-    config = tiny_config()
-    create_run(tmp_path / "run", config, learn_task(config), {})
-    assert read_setup(tmp_path / "run")[0] == config
-    assert not config.decoding.length_counts_end
-    as_written_before_end_was_a_setting(tmp_path / "run")
-    assert read_setup(tmp_path / "run")[0] == tiny_config("decoding.length_counts_end=true")
-    changed, _ = read_setup(tmp_path / "run", ["decoding.length_counts_end=false"])
-    assert changed == config
-    other_search, _ = read_setup(tmp_path / "run", ["decoding.kind=greedy"])
-    assert other_search.decoding == GreedyConfig(length_counts_end=True)
-
-
-def test_runs_that_are_older_than_normalisation_do_not_normalise(tmp_path: Path) -> None:
-    config = tiny_config()
-    create_run(tmp_path / "run", config, learn_task(config), {})
-    assert (config.text.normalization, config.text.byte_fallback) == ("nfc", False)
-    remove_settings(tmp_path / "run", "normalization", "byte_fallback")
-    assert read_setup(tmp_path / "run")[0] == tiny_config("text.normalization=none")
-
-
-def test_runs_that_are_older_than_the_stopping_rules_count_finished_outputs(tmp_path: Path) -> None:
-    config = tiny_config()
-    create_run(tmp_path / "run", config, learn_task(config), {})
-    remove_settings(tmp_path / "run", "stopping", "extra_candidate", "rank_unfinished")
-    old, _ = read_setup(tmp_path / "run")
-    assert old == config
-    assert old.decoding == BeamConfig(stopping="count")
-
-
-@pytest.mark.slow
-def test_old_runs_keep_their_scores_and_can_be_resumed(run: Path, tmp_path: Path) -> None:
-    shutil.copytree(run, tmp_path / "run")
-    as_written_before_end_was_a_setting(tmp_path / "run")
-    old = load(tmp_path / "run")
-    for [prediction] in [old.translate(["abc"], beam=2), old.score(["abc"], ["cba"])]:
-        expected = sum(prediction.log_probabilities) / len(prediction.pieces)
-        assert prediction.score == pytest.approx(expected)
-    settings = ("training.steps=8", "training.evaluate_every=8")
-    with pytest.raises(ConfigError, match="length_counts_end: True in the run, False now"):
-        train(tiny_config(*settings), tmp_path / "run", resume=True)
-    counting = tiny_config(*settings, "decoding.length_counts_end=true")
-    assert train(counting, tmp_path / "run", resume=True).step == 8
 
 
 @pytest.mark.slow

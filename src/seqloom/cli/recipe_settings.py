@@ -40,7 +40,7 @@ def resolve_recipe(
 ) -> ResolvedRecipe:
     """Read a recipe file or a bundled recipe, and apply --set.
 
-    Prints a warning about each automatic change, for example a renamed setting or a chosen preset.
+    Prints a warning about each automatic change, for example a chosen preset.
 
     parent: the run of --from, for fine-tuning. It provides the settings that the recipe leaves out
     """

@@ -25,13 +25,11 @@ TEMPORARY_PREFIX = ".tmp-"
 RETIRED = f"{TEMPORARY_PREFIX}old-"
 """Prefix of the temporary name that an old folder has while a new folder replaces it."""
 MACHINE = re.sub("[^A-Za-z0-9]", "", platform.node())
-OWNER = re.compile("([0-9]+)(?:@([A-Za-z0-9]*))?")
-"""Matches the end of a temporary name: the process that created it, and its machine. Names from
-earlier versions have no machine."""
+OWNER = re.compile("([0-9]+)@([A-Za-z0-9]*)")
+"""Matches the end of a temporary name: the process that created it, and its machine."""
 SCHEMA = 1
 """Version of the format of run folders and of all other folders with a manifest. Increase it when
-older versions of seqloom cannot read the new format. A manifest without a version has the version
-1."""
+older versions of seqloom cannot read the new format."""
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -284,7 +282,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         data = path.read_bytes()
         content = json.loads(data)
         del content["seal"]
-        valid = data == _serialise_manifest(content) and content.get("schema", 1) == SCHEMA
+        valid = data == _serialise_manifest(content) and content.get("schema") == SCHEMA
         valid = valid and _are_file_entries(content["files"])
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -51,22 +51,6 @@ class Reason(StrEnum):
     EXTENSION = "forbidden by decoding.rules"
 
 
-_OLD_REASONS = {
-    "never put out": Reason.SPECIAL,
-    "outscored": Reason.OUTSCORED,
-    "END outscored": Reason.END_OUTSCORED,
-    "not drawn": Reason.NOT_DRAWN,
-    "enough finished": Reason.ENOUGH,
-    "forced otherwise": Reason.PREFIX,
-    "too early to end": Reason.MIN_LENGTH,
-    "would repeat": Reason.REPEAT,
-}
-"""Reasons in traces of earlier versions."""
-_OLD_FIELDS = {"length_exponent": "length_penalty"}
-_DEFAULT_FIELDS = {"length_counts_end": True}
-"""Values of fields that are missing in traces of earlier versions."""
-
-
 @dataclass(frozen=True)
 class TracedCandidate:
     """A candidate: a hypothesis of the previous step, extended by one token.
@@ -175,8 +159,7 @@ class SearchTrace:
     def from_json(cls, content: Mapping[str, Any]) -> "SearchTrace":
         """Restore a trace from the result of `to_json`. Raise DataError if `content` is invalid."""
         try:
-            renamed = {_OLD_FIELDS.get(name, name): value for name, value in content.items()}
-            fields = _DEFAULT_FIELDS | renamed
+            fields = dict(content)
             fields["prefix"] = tuple(fields["prefix"])
             fields["steps"] = tuple(
                 tuple(_candidate_from_json(candidate) for candidate in step)
@@ -194,7 +177,7 @@ def _candidate_from_json(content: Mapping[str, Any]) -> TracedCandidate:
     reason = content["reason"]
     enums = {
         "fate": Fate(content["fate"]),
-        "reason": None if reason is None else _OLD_REASONS.get(reason) or Reason(reason),
+        "reason": None if reason is None else Reason(reason),
     }
     return TracedCandidate(**{**content, **enums})
 

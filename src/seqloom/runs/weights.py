@@ -15,26 +15,6 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from seqloom.core.errors import StorageError
 from seqloom.runs.checkpoint_store import COPY_RUN
 
-RENAMED = tuple(
-    (re.compile(old), new)
-    for old, new in (
-        (r"\.around_attention\.", ".attention_residual."),
-        (r"\.around_cross\.", ".cross_attention_residual."),
-        (r"\.around_feedforward\.", ".feedforward_residual."),
-        (r"attention\.merge\.", "attention.output_projection."),
-        (r"\.readout\.bend\.", ".readout.hidden_layer."),
-        (r"\.embedder\.fit\.", ".embedder.projection."),
-        (r"(^|:)encoder\.fit\.", r"\1encoder.projection."),
-        (r"\.embedder\.lookup\.map\.", ".embedder.lookup.projection."),
-        (r"\.handover\.map\.", ".initial_state.projection."),
-        (r"\.patches\.cut\.", ".patches.projection."),
-        (r"\.patches\.places(?=$|:)", ".patches.positions"),
-        (r"(\.stages\.\d+)\.around\.", r"\1.shortcut."),
-    )
-)
-"""Changes of weight names, so that runs of earlier versions can be loaded. Each entry is a pair: a
-regular expression that matches the old part of a name, and the text that replaces this part."""
-
 MAX_HEADER_BYTES = 8 * 1024 * 1024
 """Maximum size of the header of a safetensors file. A tensor needs about 150 bytes."""
 
@@ -46,16 +26,6 @@ COPY_OR_VERSION = (
     "prints it."
 )
 """Advice for weights of a run that do not match the model of the run."""
-
-
-def current_name(name: str) -> str:
-    """Return the name that the current version uses for a weight or for its optimiser state.
-
-    name: the name in a file, which an earlier version may have written
-    """
-    for old, new in RENAMED:
-        name = old.sub(new, name)
-    return name
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -70,7 +40,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file. Names from earlier versions are replaced by the current ones."""
+    """Read a safetensors file."""
     try:
         with path.open("rb") as file:
             header_bytes = int.from_bytes(file.read(8), "little")
@@ -78,12 +48,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             raise ValueError(
                 f"the header has {header_bytes:,} bytes, more than {MAX_HEADER_BYTES:,}"
             )
-        tensors = safetensors.torch.load_file(path)
+        return safetensors.torch.load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise StorageError(
             f"{path}: is not a readable safetensors file: {error}. {COPY_RUN}"
         ) from error
-    return {current_name(name): tensor for name, tensor in tensors.items()}
 
 
 @contextmanager

@@ -156,14 +156,13 @@ class Preprocessing:
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> "Preprocessing":
         """Read the preprocessing settings from the content of a tokenizer's JSON file."""
-        tags = Tags(content["tags"], content.get("normalization", "none"))
+        tags = Tags(content["tags"], content["normalization"])
         return cls(tags, content["lowercase"])
 
     def content(self) -> dict[str, Any]:
         """Return the preprocessing settings, as a tokenizer's JSON file stores them."""
-        content = {"lowercase": self.lowercase, "tags": list(self.tags.names)}
-        # Files from before there was a normalisation have no such key. Without the key, the digest
-        # of a tokenizer stays what it was.
-        if self.normalization != "none":
-            content["normalization"] = self.normalization
-        return content
+        return {
+            "lowercase": self.lowercase,
+            "tags": list(self.tags.names),
+            "normalization": self.normalization,
+        }

@@ -249,8 +249,7 @@ def environment_changes(session: Session) -> list[str]:
 def has_other_batches(session: Session) -> bool:
     """Return True if the version of seqloom that wrote the last checkpoint forms other batches."""
     checkpoint = checkpoint_store(session.folder).current_path()
-    # Checkpoints without this entry are from the time of the first rules.
-    return checkpoint is not None and read_manifest(checkpoint).get("batch_rules", 1) != BATCH_RULES
+    return checkpoint is not None and read_manifest(checkpoint)["batch_rules"] != BATCH_RULES
 
 
 def _environment(session: Session) -> dict[str, int | str]:

@@ -1,1 +1,1 @@
-"""Reading recipes: TOML, presets, overrides, defaults, renamed settings and error messages."""
+"""Reading recipes: TOML, presets, overrides, defaults and error messages."""

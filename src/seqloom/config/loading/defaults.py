@@ -97,27 +97,6 @@ def apply_label_defaults(tables: dict[str, Any]) -> dict[str, Any]:
     return {"decoding": {"kind": "greedy"}, **tables, "text": text}
 
 
-OLD_BEHAVIOUR: dict[str, dict[str, Any]] = {
-    "decoding": {"length_counts_end": True},
-    "text": {"normalization": "none", "byte_fallback": False},
-}
-"""Settings that older run folders do not contain, with the values that keep the old behaviour.
-
-The defaults of these settings can differ from the old behaviour, now or in a later version.
-"""
-
-
-def apply_old_behaviour(tables: dict[str, Any]) -> dict[str, Any]:
-    """Complete the recipe of an older run: add the settings that are newer than the run.
-
-    A run folder stores all settings that existed when the run was trained. `OLD_BEHAVIOUR` lists
-    settings that were introduced later. If the run folder does not contain them, they get the
-    values in `OLD_BEHAVIOUR`, which reproduce what seqloom did before these settings existed.
-    """
-    old = {name: {**values, **tables.get(name, {})} for name, values in OLD_BEHAVIOUR.items()}
-    return {**tables, **old}
-
-
 def _fill_value(
     value: Any, spec: FieldSpec, default: Any, path: KeyPath, unknown: list[UnknownKey]
 ) -> Any:

@@ -16,7 +16,6 @@ from seqloom.config.loading.fields import (
     field_spec,
     format_path,
 )
-from seqloom.config.loading.misspellings import find_misspelt
 from seqloom.config.loading.toml import format_value
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
@@ -93,11 +92,6 @@ def unknown_key_problem(key: UnknownKey) -> str:
     return f"{format_path(key.path)}: {explain_unknown_key(key)}"
 
 
-def suggest_key(key: str) -> str:
-    """Return the error message for a misspelt key. It suggests the correct key, `key`."""
-    return f"{NO_SUCH_SETTING}; did you mean '{key}'?"
-
-
 def explain_unknown_key(key: UnknownKey) -> str:
     """Return the message about an unknown key, without its path."""
     name = str(key.path[-1])
@@ -108,14 +102,9 @@ def explain_unknown_key(key: UnknownKey) -> str:
         match = closest_match(name, key.valid, cutoff=0.8)
         here = f"'{match}', or " if match else ""
         return f"{NO_SUCH_SETTING}; did you mean {here}{' or '.join(elsewhere)}?"
-    if match := _meant_key(name, key.valid):
-        return suggest_key(match)
+    if match := closest_match(name, key.valid):
+        return f"{NO_SUCH_SETTING}; did you mean '{match}'?"
     return f"{NO_SUCH_SETTING}; the settings here are {', '.join(sorted(key.valid))}"
-
-
-def _meant_key(name: str, valid: Sequence[str]) -> str | None:
-    """Return the key that the user probably meant by `name`; None if no key is similar."""
-    return find_misspelt(name, valid) or closest_match(name, valid)
 
 
 def _paths_elsewhere(name: str, path: KeyPath) -> list[str]:
@@ -146,7 +135,7 @@ def validation_problems(
     unknown: the unknown keys of the recipe. If one of them is a misspelt required key, the required
              key is not reported as missing
     """
-    typos = {(*key.path[:-1], _meant_key(str(key.path[-1]), key.valid) or "") for key in unknown}
+    typos = {(*key.path[:-1], closest_match(str(key.path[-1]), key.valid) or "") for key in unknown}
     problems = []
     details = error.errors(include_url=False)
     # For a setting that is true, false or a word, pydantic reports two errors: one about each type.

@@ -21,7 +21,6 @@ from seqloom.config.loading.loader import (
 from seqloom.config.loading.overrides import apply_overrides
 from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.presets import Tables, merge_tables
-from seqloom.config.loading.renamed import apply_renames
 from seqloom.config.loading.toml import format_recipe, format_value, parse_toml
 from seqloom.config.schema.corpora import ImportedConfig
 from seqloom.config.schema.data import ParentDataConfig
@@ -91,8 +90,7 @@ def complete_from_parent(
     Raises ConfigError if the recipe is not valid, uses a preset, has another kind of data than the
     parent, or changes settings that must stay as in the parent, such as the size of the model.
     """
-    renamed = apply_renames(recipe.tables)
-    tables = renamed.tables
+    tables = recipe.tables
     if PRESET in tables or any(text.partition("=")[0].strip() == PRESET for text in overrides):
         raise ConfigError(
             f"{recipe.name}: a fine-tuned model keeps the settings of its parent {parent.run}, so "
@@ -109,7 +107,7 @@ def complete_from_parent(
     _check_kept(resolved.config, base, parent, recipe.name)
     resolved = replace(resolved, origins=_origins(resolved, tables))
     note = _choice_note(resolved, parent, pairs)
-    return replace(resolved, notes=(*renamed.notes, *note, *resolved.notes))
+    return replace(resolved, notes=(*note, *resolved.notes))
 
 
 def _with_parent_data(data: Any, inherited: Tables, parent: ParentRun, recipe: RecipeTables) -> Any:

@@ -11,14 +11,11 @@ this module adapts it to what a TOML file may contain:
   contain the registered names of extensions, so an editor marks them as unknown kinds.
 - If a key accepts several kinds of tables, a table is checked only against the schema of its own
   `kind`. A validator then reports which setting is wrong.
-- `errorMessage` contains the message of the command line. Visual Studio Code and ajv-errors show
-  it. Other validators ignore this keyword.
 
 The schema does not contain the rules that involve several settings. `load_recipe` checks those.
 """
 
 import json
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -27,14 +24,8 @@ from pydantic.fields import FieldInfo
 
 from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.loading.bundled import bundled_presets
-from seqloom.config.loading.error_messages import PROBLEMS, must_be
-from seqloom.config.loading.fields import FieldSpec, KeyPath, all_sections, field_spec
-from seqloom.config.loading.json_schema_keys import (
-    Schema,
-    ref,
-    reject_unknown_keys,
-    unknown_key_definitions,
-)
+from seqloom.config.loading.error_messages import NO_SUCH_SETTING
+from seqloom.config.loading.fields import FieldSpec, all_sections, field_spec
 from seqloom.config.loading.presets import KEY as PRESET
 from seqloom.config.loading.settings_list import describe_field
 from seqloom.config.loading.toml import NONE
@@ -42,6 +33,8 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
 from seqloom.extensions.registry import FORM
+
+Schema = dict[str, Any]
 
 SCHEMA_FILE = "recipe.schema.json"
 """Name of the schema beside the bundled recipes."""
@@ -51,18 +44,14 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 EXTENSION_KIND = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
 """Pattern of the kind of an extension, "module:Name"."""
 
+UNKNOWN_KEY = "UnknownKey"
+"""Name of the definition that rejects the value of an unknown key. Unlike `false`, a definition
+makes editors mark the key and not its whole table. JSON Schema has no keyword for error messages:
+Visual Studio Code and ajv-errors show `errorMessage`, other validators show what `not` contains."""
+
 ANYTHING = {"additionalProperties": True}
 """A schema that accepts all values. {} would accept them too, but the TOML language server Tombi
 warns about schemas of tables without `additionalProperties`."""
-
-TYPE_PROBLEMS = {
-    "integer": "int_type",
-    "number": "float_type",
-    "boolean": "bool_type",
-    "string": "string_type",
-}
-"""Maps a type of JSON Schema to the type of the error that pydantic raises for a value of another
-type."""
 
 
 def recipe_schema() -> Schema:
@@ -71,10 +60,9 @@ def recipe_schema() -> Schema:
     schemas: Schema = {**generated.pop("$defs"), RunConfig.__name__: generated}
     sections = {
         section.__name__: _section_schema(schemas[section.__name__], section)
-        for section in _paths()
+        for section in _sections()
     }
     recipe = sections.pop(RunConfig.__name__)
-    keys = [PRESET, *(name for section in _paths() for name in section.model_fields)]
     preset = {
         "description": "Preset that provides the settings which the recipe does not set.",
         "enum": sorted(bundled_presets()),
@@ -83,24 +71,25 @@ def recipe_schema() -> Schema:
         "$schema": DRAFT,
         "title": "seqloom recipe",
         **recipe,
-        **reject_unknown_keys([PRESET, *RunConfig.model_fields], [()]),
         "required": ["data"],
         "properties": {PRESET: preset, **recipe["properties"]},
         "definitions": {
             **dict(sorted(sections.items())),
             **dict(_shared_kinds().values()),
-            **unknown_key_definitions(keys),
+            UNKNOWN_KEY: {"not": {"description": NO_SUCH_SETTING}, "errorMessage": NO_SUCH_SETTING},
         },
     }
 
 
 @cache
-def _paths() -> dict[type[Section], list[KeyPath]]:
-    """Return a dictionary that maps each section class to its possible paths in a recipe."""
-    paths: dict[type[Section], list[KeyPath]] = {}
-    for path, section in all_sections(RunConfig):
-        paths.setdefault(section, []).append(path)
-    return paths
+def _sections() -> list[type[Section]]:
+    """Return the section classes of all tables that a recipe can contain."""
+    return list(dict.fromkeys(section for _, section in all_sections(RunConfig)))
+
+
+def _ref(name: str) -> Schema:
+    """Return a JSON Schema reference to the definition with this name."""
+    return {"$ref": f"#/definitions/{name}"}
 
 
 def _keeps_required(section: type[Section]) -> bool:
@@ -127,7 +116,7 @@ def _section_schema(schema: Schema, section: type[Section]) -> Schema:
         return {**result, **ANYTHING, "required": ["kind"]}
     if _keeps_required(section) and "required" in schema:
         result["required"] = schema["required"]
-    return {**result, **reject_unknown_keys([*section.model_fields], _paths()[section])}
+    return {**result, "additionalProperties": _ref(UNKNOWN_KEY)}
 
 
 def _property_schema(schema: Schema, section: type[Section], name: str) -> Schema:
@@ -138,7 +127,6 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
     spec = field_spec(field)
     if FORM in spec.choices:
         accepted = _with_extension_names(accepted)
-    accepted |= _value_message(accepted, spec)
     if spec.sections:
         accepted = _table_schema(accepted, section, name)
     elif _accepts_single_item(field, accepted):
@@ -151,19 +139,6 @@ def _property_schema(schema: Schema, section: type[Section], name: str) -> Schem
     return {**result, **accepted}
 
 
-def _value_message(schema: Schema, spec: FieldSpec) -> Schema:
-    """Return {"errorMessage": message}. Editors show this message for an invalid value.
-
-    The command line prints the same message. Returns {} if different invalid values need different
-    messages, as for a number with limits.
-    """
-    if "enum" in schema:
-        return {"errorMessage": must_be(spec.choices)}
-    if [*schema] == ["type"] and schema["type"] in TYPE_PROBLEMS:
-        return {"errorMessage": PROBLEMS[TYPE_PROBLEMS[schema["type"]]]}
-    return {}
-
-
 def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
     """Return the schema of a setting whose value is a table or a list of tables.
 
@@ -174,7 +149,7 @@ def _table_schema(schema: Schema, section: type[Section], name: str) -> Schema:
     if spec.has_kinds and not (spec.is_list or spec.optional):
         return _kinds_schema(section, name)
     [*sections] = spec.sections.values()
-    table = ref(_shared_kinds()[section, name][0] if spec.has_kinds else sections[0].__name__)
+    table = _ref(_shared_kinds()[section, name][0] if spec.has_kinds else sections[0].__name__)
     if spec.is_list:
         tables = {**schema, "items": table}
         return _choose(table, tables) if _accepts_single_item(field, schema) else tables
@@ -209,7 +184,7 @@ def _shared_kinds() -> dict[tuple[type[Section], str], tuple[str, Schema]]:
     """
     names: dict[str, str] = {}
     kinds: dict[tuple[type[Section], str], tuple[str, Schema]] = {}
-    for section in _paths():
+    for section in _sections():
         for name, field in section.model_fields.items():
             spec = field_spec(field)
             if spec.has_kinds and (spec.is_list or spec.optional):
@@ -227,7 +202,7 @@ def _kinds_schema(section: type[Section], name: str) -> Schema:
     """
     field = section.model_fields[name]
     spec = field_spec(field)
-    tables = [ref(table.__name__) for table in spec.sections.values()]
+    tables = [_ref(table.__name__) for table in spec.sections.values()]
     with_kind = [
         {"if": {"properties": {"kind": _kind_pattern(kind)}}, "then": table}
         for kind, table in zip(spec.sections, tables, strict=True)
@@ -235,8 +210,7 @@ def _kinds_schema(section: type[Section], name: str) -> Schema:
     default = _default_section(field)
     without_kind: Schema = {"required": ["kind"]}
     if default is not None or not _keeps_required(section):
-        paths = [(*path, name) for path in _paths()[section]]
-        without_kind = _without_kind(spec, default, paths)
+        without_kind = _without_kind(spec, default)
     return {
         "type": "object",
         "properties": {"kind": _kind_value(spec)},
@@ -256,11 +230,10 @@ def _kind_value(spec: FieldSpec) -> Schema:
     """Return the schema of the setting `kind`. It accepts the kinds that the table can have."""
     built_in = [kind for kind in spec.sections if kind != FORM]
     if spec.extension is None:
-        return {"enum": built_in, "errorMessage": must_be(built_in)}
+        return {"enum": built_in}
     return {
         "type": "string",
         "pattern": "|".join([f"^(?:{'|'.join(built_in)})$", EXTENSION_KIND]),
-        "errorMessage": must_be([*built_in, FORM]),
     }
 
 
@@ -276,30 +249,18 @@ def _default_section(field: FieldInfo) -> type[Section] | None:
     return type(default) if isinstance(default, Section) else None
 
 
-def _without_kind(
-    spec: FieldSpec, default: type[Section] | None, paths: Sequence[KeyPath]
-) -> Schema:
+def _without_kind(spec: FieldSpec, default: type[Section] | None) -> Schema:
     """Return the schema of a table without `kind`.
 
     A preset may provide the `kind`, so the schema accepts every table that is valid for at least
-    one kind. For an invalid table, validators report the errors of the default kind. If there is no
-    default kind, they report the keys that no kind accepts.
+    one kind. For an invalid table, validators report the errors of the default kind.
 
     default: section class of the default kind; None if there is no default kind
-    paths:   possible paths of the table in a recipe
     """
-    any_kind = {"anyOf": [ref(section.__name__) for section in spec.sections.values()]}
+    any_kind = {"anyOf": [_ref(section.__name__) for section in spec.sections.values()]}
     if default is not None:
-        return {"if": {**any_kind, **ANYTHING}, "else": ref(default.__name__)}
-    keys = dict.fromkeys(key for each in spec.sections.values() for key in each.model_fields)
-    known = f"^(?:{'|'.join(keys)})$"
-    rejected = reject_unknown_keys([*keys], paths)
-    return {
-        "patternProperties": {known: {}, **rejected["patternProperties"]},
-        "additionalProperties": rejected["additionalProperties"],
-        "if": {"propertyNames": {"pattern": known}, **ANYTHING},
-        "then": any_kind,
-    }
+        return {"if": {**any_kind, **ANYTHING}, "else": _ref(default.__name__)}
+    return any_kind
 
 
 def _with_extension_names(schema: Schema) -> Schema:

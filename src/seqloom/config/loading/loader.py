@@ -13,7 +13,6 @@ from seqloom.config.loading.defaults import (
     UnknownKey,
     apply_label_defaults,
     apply_language_model_defaults,
-    apply_old_behaviour,
     fill_defaults,
 )
 from seqloom.config.loading.error_messages import (
@@ -32,7 +31,6 @@ from seqloom.config.loading.presets import (
     scale_warmup,
 )
 from seqloom.config.loading.recipe_files import not_a_recipe, saved_dataset_recipe
-from seqloom.config.loading.renamed import apply_renames
 from seqloom.config.loading.toml import TomlSyntaxError, parse_toml
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
@@ -54,7 +52,7 @@ class ResolvedRecipe:
     config:  the checked recipe with all defaults
     origins: maps the key of each value, as users write it (data.train[0].path), to the origin of
              the value, for example "preset"
-    notes:   messages about automatic changes, for example a renamed setting or a chosen preset
+    notes:   messages about automatic changes, for example a chosen preset
     """
 
     config: RunConfig
@@ -127,13 +125,8 @@ def read_tables(source: str | Path | Mapping[str, Any], name: str | None = None)
 
 
 def load_run_recipe(path: Path, overrides: Sequence[str] = ()) -> ResolvedRecipe:
-    """Load the recipe that a run folder stores.
-
-    If an earlier version of seqloom trained the run, the recipe may lack settings that are newer.
-    These get values with which the model has the same outputs as in the earlier version.
-    """
-    tables = _parse(_read_bytes(path), str(path))
-    return _resolve(apply_old_behaviour(tables), overrides, str(path))
+    """Load the recipe that a run folder stores."""
+    return _resolve(_parse(_read_bytes(path), str(path)), overrides, str(path))
 
 
 def load_bundled_recipe(name: str, overrides: Sequence[str] = ()) -> ResolvedRecipe:
@@ -196,7 +189,7 @@ def _resolve(
 ) -> ResolvedRecipe:
     """Complete the tables of a recipe, and validate them.
 
-    Settings with an old name are renamed. The preset, the overrides and the defaults are applied.
+    The preset, the overrides and the defaults are applied.
     If a translation recipe has neither a model nor a preset, `count_pairs` counts its training
     pairs, and their number determines the preset.
     """
@@ -217,8 +210,7 @@ def _resolve(
 def _resolve_with_preset(
     tables: dict[str, Any], overrides: Sequence[str], name: str
 ) -> ResolvedRecipe:
-    renamed = apply_renames(tables)
-    expanded = apply_preset(renamed.tables, overrides)
+    expanded = apply_preset(tables, overrides)
     overridden = apply_overrides(expanded.tables, expanded.overrides)
     scaled = scale_warmup(expanded, overridden.tables)
     unknown: list[UnknownKey] = []
@@ -230,7 +222,6 @@ def _resolve_with_preset(
         unknown,
     )
     problems = [
-        *renamed.problems,
         *expanded.problems,
         *overridden.problems,
         *(unknown_key_problem(_with_preset_key(key)) for key in unknown),
@@ -245,7 +236,7 @@ def _resolve_with_preset(
     if problems or config is None:
         raise ConfigError(f"{name} cannot be used:{format_problems(problems)}")
     origins = _origins(config, expanded.recipe_tables, overridden.tables, overridden.paths)
-    return ResolvedRecipe(config, origins, (*renamed.notes, *overridden.notes, *scaled.notes))
+    return ResolvedRecipe(config, origins, (*overridden.notes, *scaled.notes))
 
 
 def _with_preset_key(key: UnknownKey) -> UnknownKey:

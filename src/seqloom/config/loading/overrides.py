@@ -12,7 +12,6 @@ from seqloom.config.loading.fields import (
     format_path,
     section_kind,
 )
-from seqloom.config.loading.renamed import rename_override
 from seqloom.config.loading.toml import TomlSyntaxError, parse_value
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.section import Section
@@ -27,7 +26,7 @@ class OverriddenTables:
 
     paths:    the paths of the settings that overrides have changed
     problems: messages about overrides that cannot be applied
-    notes:    messages about settings of the recipe that were removed or have new names
+    notes:    messages about settings of the recipe that were removed
     """
 
     tables: dict[str, Any]
@@ -50,11 +49,10 @@ def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> Overrid
         parts = re.findall(r"\w+", key)
         path = tuple(int(part) if part.isdecimal() else part for part in parts)
         try:
-            renamed = rename_override(path, parse_value(value.strip()))
-            override = _Override(text, renamed.value)
-            result.tables = override.apply(result.tables, _ROOT, None, (), renamed.path)
+            override = _Override(text, parse_value(value.strip()))
+            result.tables = override.apply(result.tables, _ROOT, None, (), path)
             result.paths.append(override.path)
-            result.notes += [*renamed.notes, *override.notes]
+            result.notes += override.notes
         except (TomlSyntaxError, LookupError) as error:
             result.problems.append(f"--set {text}: {error.args[0]}")
     return result

@@ -109,7 +109,7 @@ class RunConfig(Section):
     def splits_sentences(self) -> bool:
         """True if predictions split a text into sentences by default.
 
-        The setting text.split_sentences decides. If it is "auto", as in runs of earlier versions,
+        The setting text.split_sentences decides. If it is "auto",
         texts are split if the tokens are words or subwords. Only translation splits texts; for all
         other tasks this is False.
         """

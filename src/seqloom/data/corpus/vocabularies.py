@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import sentencepiece
 
-from seqloom.config.loading.defaults import OLD_BEHAVIOUR
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import training_tags
 from seqloom.config.schema.text import TextConfig, TokenizerConfig, TokenizerExtensionConfig
@@ -109,14 +108,10 @@ def train_tokenizers(config: RunConfig, progress: ProgressCallback = ignore_prog
 def _vocabulary_settings(text: TextConfig) -> dict[str, Any]:
     """Return the settings that determine the vocabularies.
 
-    The result is part of the cache key. A setting that earlier versions of seqloom did not have is
-    left out if its value gives the behaviour of these versions. So the cache key stays the same,
-    and the vocabularies that these versions built are reused.
+    The result is part of the cache key.
     """
     unrelated = {"sampling", "split_sentences", "pass_through", "new_tags"}
-    settings = text.model_dump(mode="json", exclude=unrelated)
-    old = OLD_BEHAVIOUR["text"].items()
-    return {name: value for name, value in settings.items() if (name, value) not in old}
+    return text.model_dump(mode="json", exclude=unrelated)
 
 
 def _load(folder: Path, target_only: bool, shared: bool) -> Tokenizers:

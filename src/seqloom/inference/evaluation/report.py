@@ -125,7 +125,7 @@ class EvaluationReport:
         path = self._path(folder) / "report.json"
         if not path.is_file():
             return []
-        old = {"settings": [], **json.loads(path.read_bytes())}
+        old = json.loads(path.read_bytes())
         new = json.loads(json.dumps(self.to_json()))
         names = ("data", "decoding", "engine", "settings")
         return [name for name in names if old.get(name) != new[name]]
