@@ -32,7 +32,7 @@ from seqloom.nn.embedding import (
     VectorLookup,
 )
 from seqloom.nn.key_value_cache import KeysValues, KeyValueCache
-from seqloom.nn.losses import cross_entropy_sum, squared_error_sum
+from seqloom.nn.losses import cross_entropy_sum, smoothed_cross_entropy_sum, squared_error_sum
 from seqloom.nn.multihead import AttentionOutput, AttentionTrace, MultiHeadAttention
 from seqloom.nn.positions import (
     LearnedPositions,
@@ -85,5 +85,6 @@ __all__ = [
     "cross_entropy_sum",
     "rotate",
     "sinusoid",
+    "smoothed_cross_entropy_sum",
     "squared_error_sum",
 ]

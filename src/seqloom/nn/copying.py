@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqloom.nn.fast.linear import Linear
+from seqloom.nn.losses import exact
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,9 @@ class Copying(nn.Module):
         features: (B, T, F) input features of the readout, of width F
         """
         scores = self.to_query(features) @ source.keys.transpose(1, 2) * self.scale  # (B, T, S)
-        pointer = _exact(scores).masked_fill(~source.mask, float("-inf")).softmax(dim=-1)
+        pointer = exact(scores).masked_fill(~source.mask, float("-inf")).softmax(dim=-1)
         selected = pointer.to(source.keys.dtype) @ source.keys  # (B, T, D)
-        gate = _exact(self.gate(torch.cat((features, selected), dim=-1)))  # (B, T, 1)
+        gate = exact(self.gate(torch.cat((features, selected), dim=-1)))  # (B, T, 1)
         return CopyMixture(F.logsigmoid(gate), F.logsigmoid(-gate), pointer)
 
     def mix(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
@@ -112,7 +113,7 @@ class Copying(nn.Module):
         """
         mixture = self.mixture(features, source)
         tokens = source.tokens.unsqueeze(1).expand_as(mixture.pointer)
-        generated = _exact(logits).log_softmax(dim=-1)
+        generated = exact(logits).log_softmax(dim=-1)
         copied = torch.zeros_like(generated).scatter_add(
             -1, tokens, mixture.pointer.to(generated.dtype)
         )
@@ -130,7 +131,7 @@ class Copying(nn.Module):
         mixture = self.mixture(features, source)
         # The loss adds up probabilities, which needs float32.
         with torch.autocast(logits.device.type, enabled=False):
-            return copying_loss(_exact(logits), targets, mixture, source, smoothing)
+            return copying_loss(exact(logits), targets, mixture, source, smoothing)
 
     def step(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
         """Return the log-probability of every token at one position of R hypotheses: (R, V)
@@ -149,11 +150,13 @@ class Copying(nn.Module):
 def copying_loss(
     logits: Tensor, targets: Tensor, mixture: CopyMixture, source: Copyable, smoothing: float
 ) -> Tensor:
-    """Return -log p(target), with label smoothing: (B, T, V), (B, T) -> (B, T)
+    """Return `losses.smoothed_cross_entropy_sum` of `Copying.mix`, before the sum over positions.
 
-    A token is generated with the probability g, or copied from the source. The function creates no
-    (B, T, V) tensor of copy probabilities, because only the tokens of the source, at most S, can be
-    copied. For all other tokens p(y) = g · softmax(logits)_y.
+    (B, T, V), (B, T) -> (B, T)
+
+    All V tokens are possible. The function creates no (B, T, V) tensor of copy probabilities, because
+    only the tokens of the source, at most S, can be copied. For all other tokens
+    p(y) = g · softmax(logits)_y.
     """
     # log(g · softmax(W f)) = logits - normaliser
     normaliser = logits.logsumexp(dim=-1, keepdim=True) - mixture.log_generate  # (B, T, 1)
@@ -187,11 +190,6 @@ def _copy_gain(
     tokens = source.tokens.unsqueeze(1).expand_as(pointer)
     generated = logits.gather(-1, tokens) - normaliser
     return ((torch.logaddexp(generated, copied) - generated) * visible / counts).sum(-1)
-
-
-def _exact(tensor: Tensor) -> Tensor:
-    """Convert bf16 and fp16 to float32, because they are too inexact for sums of probabilities."""
-    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def _log(probability: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from seqloom.nn.fast.cross_entropy import linear_cross_entropy_sum
 from seqloom.nn.fast.dispatch import can_fuse_loss, on_cpu_without_autocast
 from seqloom.nn.fast.fused_functions import linear_cross_entropy
 from seqloom.nn.fast.linear import Linear
-from seqloom.nn.losses import cross_entropy_sum
+from seqloom.nn.losses import cross_entropy_sum, exact, smoothed_cross_entropy_sum
 from seqloom.nn.positions import PositionIds, Positions
 
 NEGATIVE_INFINITY = float("-inf")
@@ -272,9 +272,9 @@ class Readout(nn.Module):
 
     def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
         """Return the sum of -log p(target) over the targets that are not padding, with label
-        smoothing: (B, T, D), (B, T) -> ()
+        smoothing over the possible tokens (`losses.smoothed_cross_entropy_sum`).
 
-        Label smoothing gives no probability to the first `self.excluded` tokens.
+        (B, T, D), (B, T) -> ()
         """
         if on_cpu_without_autocast(features):
             # Drop padding before the output layer, the widest layer of a model.
@@ -340,26 +340,9 @@ class LabelReadout(Readout):
         return logits.masked_fill(impossible, NEGATIVE_INFINITY)
 
     def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
-        """Return the sum of -log p(target) over the targets that are not padding, with label
-        smoothing: (B, T, D + 1), (B, T) -> ()
+        """`Readout.loss` of features with an end flag, which decides which tokens are possible.
 
-        The last of the D + 1 features is the end flag. Label smoothing distributes probability
-        only over the tokens that are possible at a position: END if the flag is 1, otherwise the
-        labels.
+        (B, T, D + 1), (B, T) -> ()
         """
-        logits = self(features)
-        exact = logits.float() if logits.dtype == torch.bfloat16 else logits
-        log_probabilities = exact.log_softmax(dim=-1)  # (B, T, V)
-        target_loss = F.nll_loss(
-            log_probabilities.flatten(0, 1),
-            targets.flatten(),
-            ignore_index=padding,
-            reduction="sum",
-        )
-        if not smoothing:
-            return target_loss
-        impossible = log_probabilities == NEGATIVE_INFINITY
-        possible_count = (~impossible).sum(-1)  # (B, T)
-        mean_loss = -(log_probabilities.masked_fill(impossible, 0.0).sum(-1) / possible_count)
-        smoothed = (mean_loss * (targets != padding)).sum()
-        return (1 - smoothing) * target_loss + smoothing * smoothed
+        log_probabilities = exact(self(features)).log_softmax(dim=-1)  # (B, T, V)
+        return smoothed_cross_entropy_sum(log_probabilities, targets, smoothing, padding)

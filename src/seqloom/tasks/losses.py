@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from seqloom.config.schema.training import MinimumRiskConfig
@@ -19,6 +18,7 @@ from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
 from seqloom.nn.fast import fused_functions
 from seqloom.nn.fast.dispatch import can_fuse_loss
+from seqloom.nn.losses import exact, smoothed_cross_entropy_sum
 from seqloom.text.vocabulary import END, PAD, START
 
 
@@ -45,46 +45,18 @@ LIKELIHOOD = Objective()
 """The negative log-likelihood of the targets, without other terms."""
 
 
-@dataclass(frozen=True)
-class PassOutput:
-    """The log-probabilities (B, T, V) of one forward pass, in float32 or wider.
-
-    The log-probability of an impossible token, which is -inf, is replaced by 0. So the token adds
-    nothing to the losses, and they stay finite.
-    """
-
-    log_probabilities: Tensor
-
-    @classmethod
-    def of(cls, logits: Tensor) -> "PassOutput":
-        """Convert logits (B, T, V)."""
-        wide = logits.float() if logits.dtype == torch.bfloat16 else logits
-        log_probabilities = wide.log_softmax(dim=-1)
-        return cls(log_probabilities.masked_fill(log_probabilities == float("-inf"), 0.0))
-
-    def cross_entropy(self, targets: Tensor, smoothing: float) -> Tensor:
-        """Return Σ -log p(target) over all positions except padding, with label smoothing -> ()
-
-        targets:   (B, T) target token ids
-        smoothing: ε of label smoothing; 0 disables it
-        """
-        log_p = self.log_probabilities
-        nll = F.nll_loss(log_p.flatten(0, 1), targets.flatten(), ignore_index=PAD, reduction="sum")
-        if not smoothing:
-            return nll
-        uniform = -(log_p.mean(-1) * (targets != PAD)).sum()
-        return (1 - smoothing) * nll + smoothing * uniform
-
-
-def symmetric_divergence(first: PassOutput, second: PassOutput, targets: Tensor) -> Tensor:
+def symmetric_divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
     """Σ KL(p‖q) + KL(q‖p) over all positions of the targets (B, T) except padding -> ()
 
     p and q are the output distributions of the first and the second forward pass. Both
     divergences are computed together:
 
         Σ_v p (log p - log q) + q (log q - log p) = Σ_v (p - q) (log p - log q)
+
+    first, second: (B, T, V) log p and log q; -inf in both for an impossible token, which adds nothing
     """
-    log_p, log_q = first.log_probabilities, second.log_probabilities
+    impossible = first == float("-inf")
+    log_p, log_q = first.masked_fill(impossible, 0.0), second.masked_fill(impossible, 0.0)
     divergence = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (B, T)
     return (divergence * (targets != PAD)).sum()
 
@@ -95,9 +67,9 @@ def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> 
         Σ ½ (CE₁ + CE₂) + ¼ weight (KL(p₁‖p₂) + KL(p₂‖p₁))
 
     The sum is over the targets. The model makes two forward passes with different dropout masks.
-    p₁ and p₂ are their output distributions, CE₁ and CE₂ their cross-entropies. `weight` is α in
-    the paper. The loss is half of the paper's loss, so that the first term is comparable to the
-    loss of one pass.
+    p₁ and p₂ are their output distributions, CE₁ and CE₂ their cross-entropies with label smoothing
+    (`smoothed_cross_entropy_sum`). `weight` is α in the paper. The loss is half of the paper's loss,
+    so that the first term is comparable to the loss of one pass.
 
     Padded positions are not removed: their loss is multiplied by zero. A CUDA graph needs this,
     because its tensor shapes may depend only on the shape of the batch.
@@ -107,9 +79,11 @@ def r_drop_loss(model: Model, batch: Batch, smoothing: float, weight: float) -> 
     first_logits, second_logits = model(batch).logits(), model(batch).logits()  # (B, T, V)
     if can_fuse_loss(first_logits):
         return fused_functions.r_drop(first_logits, second_logits, targets, smoothing, weight, PAD)
-    first, second = PassOutput.of(first_logits), PassOutput.of(second_logits)
-    nll = first.cross_entropy(targets, smoothing) + second.cross_entropy(targets, smoothing)
-    return nll / 2 + weight / 4 * symmetric_divergence(first, second, targets)
+    first, second = (exact(each).log_softmax(dim=-1) for each in (first_logits, second_logits))
+    cross_entropy = sum(
+        smoothed_cross_entropy_sum(each, targets, smoothing, PAD) for each in (first, second)
+    )
+    return cross_entropy / 2 + weight / 4 * symmetric_divergence(first, second, targets)
 
 
 Ids = Sequence[int]

@@ -639,7 +639,7 @@ def r_drop(
 
     first, second: (B, T, V) logits of the two passes. The logit of an impossible token is -inf in both
     targets:       (B, T). Targets that are `padding` have no loss
-    smoothing:     ε of label smoothing. It is spread over all V tokens, including impossible ones
+    smoothing:     ε of label smoothing
     """
     loss: Tensor = _FusedRDrop.apply(  # type: ignore[no-untyped-call]
         first.contiguous(), second.contiguous(), targets.contiguous(), smoothing, weight, padding

@@ -641,10 +641,10 @@ def r_drop_kernel(
     address = tl.where(is_real, target, 0)
     first_target = load_logits(first, address, vocabulary) - first_normaliser
     second_target = load_logits(second, address, vocabulary) - second_normaliser
-    # The log-probability of an impossible target counts as 0.
-    target_sum = tl.where(first_target <= IMPOSSIBLE / 2, 0.0, first_target + second_target)
+    target_sum = first_target + second_target
+    # The smoothing mass is spread over the `count` possible tokens.
     log_sum = first_sum + second_sum - count * (first_normaliser + second_normaliser)
-    likelihood = (1 - smoothing) / 2 * target_sum + smoothing / (2 * vocabulary) * log_sum
+    likelihood = (1 - smoothing) / 2 * target_sum + smoothing / (2 * count) * log_sum
     loss = weight / 4 * (first_divergence + second_divergence) - likelihood
     tl.store(losses + row, tl.where(is_real, loss, 0.0))
     statistics += row * 5
@@ -685,11 +685,11 @@ def r_drop_gradient_kernel(
     first_normaliser, second_normaliser = tl.load(statistics), tl.load(statistics + 1)
     first_divergence, second_divergence = tl.load(statistics + 2), tl.load(statistics + 3)
     scale = tl.load(loss_gradient).to(tl.float32)
-    target_logit = load_logits(first, tl.where(target != padding, target, 0), vocabulary)
+    count = tl.load(statistics + 4)
     # Weights of the target, and of each possible token, in the cross-entropies.
-    target_weight = tl.where(target_logit <= IMPOSSIBLE / 2, 0.0, (1 - smoothing) / 2)
-    token_weight = smoothing / (2 * vocabulary)
-    total_weight = target_weight + token_weight * tl.load(statistics + 4)
+    target_weight = (1 - smoothing) / 2
+    token_weight = smoothing / (2 * count)
+    total_weight = target_weight + token_weight * count
     for start in range(0, vocabulary, BLOCK):
         token = start + tl.arange(0, BLOCK)
         first_log = load_logits(first, token, vocabulary) - first_normaliser
