@@ -57,7 +57,7 @@ def test_a_recipe_with_extensions_can_be_pickled(setting: str) -> None:
 def test_a_dumped_recipe_contains_all_settings_of_extensions(setting: str) -> None:
     config = tiny_config(setting)
     [extension] = config.extensions.values()
-    for name, value in extension.extension_settings.items():
+    for name, value in extension.part_settings.items():
         if value is not None:
             assert f"'{name}': {value!r}" in str(config.model_dump())
 
@@ -145,7 +145,7 @@ def test_another_kind_removes_the_settings_that_the_extension_does_not_have() ->
         ["model.encoder.kind=custom_parts:BagOfWords"],
     )
     encoder = resolved.config.extensions["model.encoder"]
-    assert encoder.extension_settings == {"width": 6}
+    assert encoder.part_settings == {"width": 6}
     assert any("removed model.encoder.cell of the recipe" in note for note in resolved.notes)
 
 
@@ -176,7 +176,7 @@ def build(*settings: str) -> Any:
     ("setting", "problem"),
     [
         ("'custom_parts:WeightedDot'", "cannot be created: the widths 8 and 16 differ"),
-        ("'custom_parts:NegatedDot'", "fails for queries of width 8 and keys of width 16: Runtime"),
+        ("'custom_parts:Cosine'", "fails for queries of width 8 and keys of width 16: Runtime"),
         ("'custom_parts:WrongShape'", r"returns the shape \(1, 1, 2\)"),
         ("'custom_parts:NotAScore'", "must be a subclass of seqloom.nn.AttentionScore"),
     ],

@@ -181,5 +181,5 @@ def test_a_module_that_fails_on_import_is_a_config_error(
 
 
 def test_a_recipe_without_extensions_imports_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_load", lambda *_: pytest.fail("an extension was loaded"))
+    monkeypatch.setattr(registry, "load_part", lambda *_: pytest.fail("an extension was loaded"))
     assert not load_recipe("demo").config.extensions

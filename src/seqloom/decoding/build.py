@@ -43,7 +43,7 @@ def build_rules(config: SearchRulesConfig, tokenizer: Tokenizer | None = None) -
 
 
 def _build_rule(config: RuleExtensionConfig, tokenizer: Tokenizer | None) -> Rule:
-    rule = config.build_extension(tokenizer=tokenizer)
+    rule = config.build_part(tokenizer=tokenizer)
     if not callable(rule):
         raise ConfigError(
             f"the rule '{config.kind}' must be a class with the method __call__, see "

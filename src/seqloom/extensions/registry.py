@@ -1,4 +1,7 @@
-"""Registers extensions by name, and finds the extension that a setting `kind` of a recipe names."""
+"""Registers parts by name, and finds the part that a setting `kind` of a recipe names.
+
+A part of seqloom itself is registered with the class of its settings, see `config/schema/section.py`.
+"""
 
 import importlib
 import inspect
@@ -21,6 +24,7 @@ _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 _registered: dict[Point, dict[str, Any]] = {point: {} for point in POINTS}
+_built_in: dict[str, dict[str, type[Any]]] = {}
 
 Extension = TypeVar("Extension", bound=Callable[..., Any])
 
@@ -85,6 +89,20 @@ def _registering(point: Point, name: str) -> Callable[[Extension], Extension]:
     return register
 
 
+def register_built_in(point: str, kind: str, settings: type[Any]) -> None:
+    """Register a part of seqloom itself, with the class of its settings (`PartConfig`).
+
+    point: type of the part, such as "score"
+    kind:  the name of the part in recipes. FORM stands for all extensions of this type
+    """
+    _built_in.setdefault(point, {})[kind] = settings
+
+
+def built_in_parts(point: str) -> dict[str, type[Any]]:
+    """Return the classes of the settings of all parts of one type, by their kinds."""
+    return _built_in.get(point, {})
+
+
 def _origin(extension: Any) -> str:
     """Return the module and the name of an extension in the form "module:Name"."""
     return f"{extension.__module__}:{extension.__qualname__}"
@@ -120,9 +138,9 @@ def find_extension(point: Point, kind: str) -> Any:
             raise ExtensionError(
                 f"'{kind}' must have the form '{FORM}', such as 'mypackage:Cosine'"
             )
-        return _load(kind)
+        return load_part(kind)
     if kind in _entry_points(point):
-        return _load(_entry_points(point)[kind].value, name=kind)
+        return load_part(_entry_points(point)[kind].value, name=kind)
     names = ", ".join(registered_names(point)) or "none"
     raise ExtensionError(
         f"no {point} is registered as '{kind}'; the registered names are: {names}. Install the "
@@ -130,10 +148,10 @@ def find_extension(point: Point, kind: str) -> Any:
     )
 
 
-def _load(path: str, name: str = "") -> Any:
-    """Import the module of an extension and return the extension.
+def load_part(path: str, name: str = "") -> Any:
+    """Import the module of a part and return its class or function.
 
-    path: module and name of the extension, in the form "module:Name"
+    path: module and name of the part, in the form "module:Name"
     name: the name of the entry point, for error messages. Default: "", no entry point
     """
     module_name, _, attributes = path.partition(":")

@@ -32,7 +32,7 @@ def build_extension_encoder(config: EncoderExtensionConfig, signature: Signature
     Raises ConfigError if the encoder is not an `EncoderModule`, if it fails, or if its output does
     not have the shapes of `Memory`.
     """
-    encoder = config.build_extension(source=signature.source)
+    encoder = config.build_part(source=signature.source)
     if not isinstance(encoder, EncoderModule):
         raise ConfigError(_wrong_type(config, encoder, "EncoderModule"))
     if isinstance(signature.source, Tokens):
@@ -60,7 +60,7 @@ def build_extension_decoder(
     encoder:       the encoder of the model; None without a source
     encoder_width: width of the encoder's states; 0 without a source
     """
-    decoder = config.build_extension(target=signature.target, encoder_width=encoder_width)
+    decoder = config.build_part(target=signature.target, encoder_width=encoder_width)
     if not isinstance(decoder, DecoderModule):
         raise ConfigError(_wrong_type(config, decoder, "DecoderModule"))
     has_tokens = isinstance(signature.source, Tokens) and isinstance(signature.target, Tokens)

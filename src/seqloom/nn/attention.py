@@ -36,6 +36,9 @@ class AttentionScore(nn.Module):
     Fused kernels can compute such a score."""
     divisor = 1.0
     """Divisor of the dot product, if `is_product`."""
+    compares_directly = False
+    """True if the score applies no learned matrix to queries and keys, so that both must have the
+    same width."""
     is_positional = False
     """True if the score depends only on positions (`PositionalScore`)."""
 
@@ -109,8 +112,8 @@ class AttentionScore(nn.Module):
 class DotScore(AttentionScore):
     """score(q, k) = q · k / divisor
 
-    scale: "one" (divisor 1), "sqrt" (√d) or "width" (d)
-    width: d, the width of queries and keys
+    scale:       "one" (divisor 1), "sqrt" (√d) or "width" (d)
+    query_width: d, the width of queries and keys
 
     The dot product of two random vectors with unit-variance entries has standard deviation √d. With
     divisor 1, scores therefore saturate the softmax if d is large. With divisor d, scores are so
@@ -119,10 +122,12 @@ class DotScore(AttentionScore):
     """
 
     is_product = True
+    compares_directly = True
 
-    def __init__(self, scale: Literal["one", "sqrt", "width"], width: int) -> None:
+    def __init__(self, scale: Literal["one", "sqrt", "width"], query_width: int) -> None:
         super().__init__()
-        self.divisor = {"one": 1.0, "sqrt": math.sqrt(width), "width": float(width)}[scale]
+        divisors = {"one": 1.0, "sqrt": math.sqrt(query_width), "width": float(query_width)}
+        self.divisor = divisors[scale]
 
     def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         return queries @ prepared.transpose(-2, -1) / self.divisor
@@ -184,6 +189,8 @@ class RbfScore(AttentionScore):
 
     The softmax over these scores is therefore exp(-γ‖q - k‖²), normalised over the keys.
     """
+
+    compares_directly = True
 
     def __init__(self, gamma: float) -> None:
         super().__init__()

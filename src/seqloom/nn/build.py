@@ -4,16 +4,8 @@ from typing import assert_never
 
 import torch
 
-from seqloom.config.schema.attention import (
-    AdditiveScoreConfig,
-    AttentionConfig,
-    BilinearScoreConfig,
-    DotScoreConfig,
-    FixedScoreConfig,
-    PositionScoreConfig,
-    RbfScoreConfig,
-    ScoreExtensionConfig,
-)
+from seqloom.config.extensions.section import ExtensionConfig
+from seqloom.config.schema.attention import AttentionConfig
 from seqloom.config.schema.embedding import (
     EmbeddingConfig,
     LearnedEmbeddingConfig,
@@ -29,13 +21,8 @@ from seqloom.config.schema.transformer import LayerStackConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Tokens, Vectors
 from seqloom.nn.attention import (
-    AdditiveScore,
     AttentionScore,
-    BilinearScore,
-    DotScore,
     ExactScore,
-    FixedScore,
-    PositionScore,
     RbfScore,
     Selection,
 )
@@ -163,38 +150,24 @@ def build_score(config: AttentionConfig, query_width: int, key_width: int) -> At
         return RbfScore(1.0)
     if config.selection == "exact":
         return ExactScore(config.tolerance)
-    score = config.score
-    match score:
-        case DotScoreConfig(scale=scale):
-            return DotScore(scale, query_width)
-        case BilinearScoreConfig():
-            return BilinearScore(query_width, key_width, config.heads)
-        case AdditiveScoreConfig(width=width):
-            return AdditiveScore(query_width, key_width, width, config.heads)
-        case RbfScoreConfig(gamma=gamma):
-            return RbfScore(gamma)
-        case FixedScoreConfig(max_length=max_length):
-            return FixedScore(max_length, config.heads)
-        case PositionScoreConfig(max_source_length=keys, max_target_length=queries):
-            return PositionScore(keys, queries, config.heads)
-        case ScoreExtensionConfig():
-            return _build_extension_score(score, query_width, key_width, config.heads)
-        case _:
-            assert_never(score)
+    provided = {"query_width": query_width, "key_width": key_width, "heads": config.heads}
+    score = config.score.build_part(**provided)
+    if isinstance(config.score, ExtensionConfig):
+        check_extension_score(score, config.score.kind, query_width, key_width, config.heads)
+    return score
 
 
-def _build_extension_score(
-    config: ScoreExtensionConfig, query_width: int, key_width: int, heads: int
-) -> AttentionScore:
-    """Build a score that is defined outside seqloom, and compute it once to check it.
+def check_extension_score(
+    score: object, kind: str, query_width: int, key_width: int, heads: int
+) -> None:
+    """Compute a score that is defined outside seqloom once, to check it.
 
     Raises ConfigError if the score is not an `AttentionScore`, fails for these widths, or returns a
     wrong shape.
     """
-    score = config.build_extension(query_width=query_width, key_width=key_width, heads=heads)
     if not isinstance(score, AttentionScore):
         raise ConfigError(
-            f"the score '{config.kind}' returns a {type(score).__name__}, but a score must be a "
+            f"the score '{kind}' returns a {type(score).__name__}, but a score must be a "
             "subclass of seqloom.nn.AttentionScore"
         )
     queries, keys = torch.zeros(1, heads, 2, query_width), torch.zeros(1, heads, 3, key_width)
@@ -203,13 +176,12 @@ def _build_extension_score(
             shape = tuple(score(queries, keys).shape)
     except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
         raise ConfigError(
-            f"the score '{config.kind}' fails for queries of width {query_width} and keys of width "
+            f"the score '{kind}' fails for queries of width {query_width} and keys of width "
             f"{key_width}: {type(error).__name__}: {error}. If it needs equal widths, make the "
             "widths of encoder and decoder equal, or set attention.projection = 'linear'"
         ) from error
     if shape != (1, heads, 2, 3):
         raise ConfigError(
-            f"the score '{config.kind}' returns the shape {shape} for 1 source, {heads} heads, 2 "
+            f"the score '{kind}' returns the shape {shape} for 1 source, {heads} heads, 2 "
             f"queries and 3 keys; it must return (1, {heads}, 2, 3)"
         )
-    return score

@@ -111,7 +111,7 @@ def check_rule(
     """
     section = section_of(RuleExtensionConfig, rule, settings)
     tokenizer = CharacterTokenizer.train(texts, Preprocessing())
-    rules = Rules(extensions=(section.build_extension(tokenizer=tokenizer),))
+    rules = Rules(extensions=(section.build_part(tokenizer=tokenizer),))
     length = min(len(tokenizer.encode(text)) for text in texts)
     for steps in range(length + 1):
         rows = [[START, *tokenizer.encode(text)[:steps]] for text in texts]

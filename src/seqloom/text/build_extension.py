@@ -39,7 +39,7 @@ def load_extension_tokenizer(content: dict[str, Any]) -> PieceTokenizer:
 def _build(
     config: TokenizerExtensionConfig, vocabulary: Vocabulary, preprocessing: Preprocessing
 ) -> PieceTokenizer:
-    tokenizer = config.build_extension(vocabulary=vocabulary, preprocessing=preprocessing)
+    tokenizer = config.build_part(vocabulary=vocabulary, preprocessing=preprocessing)
     if not isinstance(tokenizer, PieceTokenizer):
         raise ConfigError(
             f"the tokenizer '{config.kind}' is a {type(tokenizer).__name__}, but a tokenizer must "

@@ -13,6 +13,7 @@ stored like all others.
 
 import inspect
 import re
+from collections.abc import Callable
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, cast, get_args, get_origin
@@ -25,8 +26,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticUndefined
 
-from seqloom.config.schema.section import Section
-from seqloom.core.errors import ConfigError
+from seqloom.config.schema.section import PartConfig, Section
 from seqloom.extensions.registry import FORM, ExtensionError, Point, find_extension
 
 PROVIDED: dict[Point, tuple[str, ...]] = {
@@ -42,12 +42,12 @@ PROVIDED: dict[Point, tuple[str, ...]] = {
 settings."""
 
 
-class ExtensionConfig(Section):
+class ExtensionConfig(PartConfig):
     """A class or function that is written outside seqloom. `kind` is its name: "module:Name" or a
     registered name. The other settings of the table are its parameters."""
 
     extension_point: ClassVar[Point]
-    """The kind of part that the extension provides, for example "score"."""
+    """The type of the part, for example "score"."""
     extension_target: ClassVar[Any] = None
     """The class or function that the recipe names. None in a section class that is the base for all
     extensions of one point."""
@@ -78,7 +78,7 @@ class ExtensionConfig(Section):
         Without this serializer, pydantic would leave out the settings that the base class does not
         have.
         """
-        return {"kind": self.kind, **self.extension_settings}
+        return {"kind": self.kind, **self.part_settings}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the settings, with `kind`, instead of a reference to the class.
@@ -95,10 +95,10 @@ class ExtensionConfig(Section):
         """
         return next(each for each in cls.__mro__[1:] if issubclass(each, ExtensionConfig))
 
-    @property
-    def extension_settings(self) -> dict[str, Any]:
-        """Maps the name of each setting except `kind` to its value."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
+    @classmethod
+    def part_class(cls) -> Callable[..., Any]:
+        target: Callable[..., Any] = cls.extension_target
+        return target
 
     @property
     def extension_options(self) -> dict[str, Any]:
@@ -107,24 +107,7 @@ class ExtensionConfig(Section):
         Leaves out settings that seqloom itself uses, such as `tag` of a corpus.
         """
         names = inspect.signature(self.extension_target).parameters
-        return {name: value for name, value in self.extension_settings.items() if name in names}
-
-    def build_extension(self, **provided: Any) -> Any:
-        """Call the extension with its settings, and return the result.
-
-        provided: values that seqloom passes in addition, such as `query_width`. Values that are
-                  not parameters of the extension are left out
-
-        Raises ConfigError if the extension raises a ValueError or TypeError.
-        """
-        parameters = inspect.signature(self.extension_target).parameters
-        wanted = {name: value for name, value in provided.items() if name in parameters}
-        try:
-            return self.extension_target(**wanted, **self.extension_options)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(
-                f"the {self.extension_point} '{self.kind}' cannot be created: {error}"
-            ) from error
+        return {name: value for name, value in self.part_settings.items() if name in names}
 
 
 def _restore(base: type[ExtensionConfig], values: dict[str, Any]) -> ExtensionConfig:
@@ -180,6 +163,8 @@ def create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type[
         **fields,
     )
     section.extension_target = staticmethod(target)  # a plain function would become a method
+    for fact in base.facts:
+        setattr(section, fact, getattr(target, fact, getattr(base, fact)))
     return section
 
 

@@ -1,18 +1,21 @@
 """Pydantic annotations for settings that accept built-in choices and extensions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from seqloom.config.extensions.section import ExtensionConfig, find_metric
-from seqloom.config.schema.section import Section
+from seqloom.config.schema.section import Section, kinds_of
 from seqloom.extensions.registry import FORM, Point, is_extension
 
 
 class ByKind:
-    """Annotation for a union of pydantic classes. The `kind` of a recipe table selects the class.
+    """Annotation for the settings of a part. The `kind` of a recipe table selects their class.
+
+    The annotated type is the base class of these settings, such as `ScoreConfig`; its registered
+    kinds are accepted. It can also be a union of section classes.
 
     Each built-in `kind` has its own class. All extensions share one class. If a pydantic error is
     about an extension, the location of the error contains "module:Name" instead of the `kind`.
@@ -21,12 +24,15 @@ class ByKind:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        sections: tuple[type[Section], ...] = get_args(source)
-        [extension] = [section for section in sections if issubclass(section, ExtensionConfig)]
+        sections: Sequence[type[Section]] = get_args(source) or kinds_of(source)
         choices = {
             section.model_fields["kind"].default: handler.generate_schema(section)
             for section in sections
         }
+        extensions = [section for section in sections if issubclass(section, ExtensionConfig)]
+        if not extensions:
+            return core_schema.tagged_union_schema(choices, discriminator="kind")
+        [extension] = extensions
         tag = _tag_function(extension.extension_point, frozenset(choices))
         return core_schema.tagged_union_schema(choices, discriminator=tag)
 

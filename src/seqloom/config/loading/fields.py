@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from seqloom.config.extensions.section import ExtensionConfig, extension_section
 from seqloom.config.schema.names import ExtensionName
-from seqloom.config.schema.section import Section
+from seqloom.config.schema.section import Section, kinds_of
 from seqloom.extensions.registry import FORM, ExtensionError, is_extension, registered_names
 
 KeyPath = tuple[str | int, ...]
@@ -90,7 +90,8 @@ def section_kind(section: type[Section] | Section) -> str:
 def field_spec(field: FieldInfo) -> FieldSpec:
     """Return the values that a field accepts, derived from its type annotation."""
     types = _leaf_types(field.annotation)
-    sections = [leaf for leaf in types if isinstance(leaf, type) and issubclass(leaf, Section)]
+    tables = [leaf for leaf in types if isinstance(leaf, type) and issubclass(leaf, Section)]
+    sections = [kind for table in tables for kind in kinds_of(table)]
     literals = [leaf for leaf in types if get_origin(leaf) is Literal]
     return FieldSpec(
         sections={section_kind(section): section for section in sections},

@@ -6,58 +6,80 @@ from pydantic import Field, model_validator
 
 from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.extensions.unions import ByKind
-from seqloom.config.schema.section import Section
-from seqloom.extensions.registry import Point
+from seqloom.config.schema.section import PartConfig, Section, names_of_kinds
+from seqloom.extensions.registry import FORM, Point
 
 
-class DotScoreConfig(Section):
+class ScoreConfig(PartConfig):
+    """Settings of an attention score, which compares queries and keys."""
+
+    extension_point: ClassVar[Point] = "score"
+    facts: ClassVar[tuple[str, ...]] = ("compares_directly", "is_positional")
+    compares_directly: ClassVar[bool] = False
+    """True if the score applies no learned matrix to queries and keys. Both are then vectors of the
+    same space and have the same width."""
+    is_positional: ClassVar[bool] = False
+    """True if the score depends only on positions, not on queries and keys."""
+
+
+class DotScoreConfig(ScoreConfig):
     """Dot product: score(q, k) = q · k, divided by 1, √d or d. d is the width of a head."""
 
+    builds: ClassVar[str] = "seqloom.nn.attention:DotScore"
+    compares_directly: ClassVar[bool] = True
     kind: Literal["dot"] = "dot"
     scale: Literal["one", "sqrt", "width"] = "sqrt"
     """Divisor of the dot product: "one" is 1, "sqrt" is √d, "width" is d, where d is the width of a
     head. Default: "sqrt"."""
 
 
-class BilinearScoreConfig(Section):
+class BilinearScoreConfig(ScoreConfig):
     """Bilinear: score(q, k) = k^T W q with a learned matrix W (linear multiplicative attention)."""
 
+    builds: ClassVar[str] = "seqloom.nn.attention:BilinearScore"
     kind: Literal["bilinear"] = "bilinear"
 
 
-class AdditiveScoreConfig(Section):
+class AdditiveScoreConfig(ScoreConfig):
     """Additive: score(q, k) = v · tanh(Wq q + Wk k), one hidden layer (Bahdanau et al. 2015)."""
 
+    builds: ClassVar[str] = "seqloom.nn.attention:AdditiveScore"
     kind: Literal["additive"] = "additive"
     width: int = Field(128, gt=0)
     """Number of units of the hidden layer, per head. Default: 128."""
 
 
-class RbfScoreConfig(Section):
+class RbfScoreConfig(ScoreConfig):
     """Radial basis function: score(q, k) = -γ‖q - k‖². The softmax of these scores is proportional
     to exp(-γ‖q - k‖²)."""
 
+    builds: ClassVar[str] = "seqloom.nn.attention:RbfScore"
+    compares_directly: ClassVar[bool] = True
     kind: Literal["rbf"] = "rbf"
     gamma: float = Field(1.0, gt=0)
     """The factor γ of the squared distance. Larger values make attention more local. Default:
     1.0."""
 
 
-class FixedScoreConfig(Section):
+class FixedScoreConfig(ScoreConfig):
     """Fixed weights: score = w[s], where w has one learned number for each source position s. The
     scores are the same at every decoder step. They do not depend on the values of queries and keys.
     Transformers do not support these scores."""
 
+    builds: ClassVar[str] = "seqloom.nn.attention:FixedScore"
+    is_positional: ClassVar[bool] = True
     kind: Literal["fixed"] = "fixed"
     max_length: int = Field(256, gt=0)
     """Number of source positions. Longer sources are not possible. Default: 256."""
 
 
-class PositionScoreConfig(Section):
+class PositionScoreConfig(ScoreConfig):
     """Weights by position: score = w[t, s], where w has one learned number for each pair of decoder
     step t and source position s. The scores do not depend on the values of queries and keys.
     Transformers do not support these scores."""
 
+    builds: ClassVar[str] = "seqloom.nn.attention:PositionScore"
+    is_positional: ClassVar[bool] = True
     kind: Literal["position"] = "position"
     max_source_length: int = Field(256, gt=0)
     """Number of source positions. Longer sources are not possible. Default: 256."""
@@ -66,22 +88,11 @@ class PositionScoreConfig(Section):
     number of source positions that attend. Default: 256."""
 
 
-class ScoreExtensionConfig(ExtensionConfig):
+class ScoreExtensionConfig(ExtensionConfig, ScoreConfig):
     """A score outside seqloom: a subclass of `seqloom.nn.AttentionScore`."""
 
+    builds: ClassVar[str] = FORM
     extension_point: ClassVar[Point] = "score"
-
-
-ScoreConfig = Annotated[
-    DotScoreConfig
-    | BilinearScoreConfig
-    | AdditiveScoreConfig
-    | RbfScoreConfig
-    | FixedScoreConfig
-    | PositionScoreConfig
-    | ScoreExtensionConfig,
-    ByKind(),
-]
 
 
 def heads_problems(width: int, heads: int) -> list[str]:
@@ -99,7 +110,7 @@ class AttentionConfig(Section):
     """Attention over a sequence of states."""
 
     kind: Literal["attention"] = "attention"
-    score: ScoreConfig = BilinearScoreConfig()
+    score: Annotated[ScoreConfig, ByKind()] = BilinearScoreConfig()
     """How a query and a key are compared. Default: kind "bilinear"; "dot" in a Transformer."""
     projection: Literal["none", "linear", "sigmoid", "tanh"] = "none"
     """How keys and queries are computed from states h: "none" uses h itself, "linear" uses W h,
@@ -149,13 +160,8 @@ class AttentionConfig(Section):
 
         Then decoder states and encoder states must have the same width.
         """
-        direct = self.score.kind in ("dot", "rbf") or self.selection in ("nearest", "exact")
+        direct = self.score.compares_directly or self.selection in ("nearest", "exact")
         return direct and self.projection == "none"
-
-    @property
-    def is_positional(self) -> bool:
-        """True if the attention weights depend only on positions, not on queries and keys."""
-        return isinstance(self.score, FixedScoreConfig | PositionScoreConfig)
 
     def width_problems(self, name: str, states_width: int) -> list[str]:
         """Return a list of one error message if self-attention changes the width of the states.
@@ -178,10 +184,11 @@ class AttentionConfig(Section):
         problems: list[str] = []
         if self.width is not None:
             problems += heads_problems(self.width, self.heads)
-        if self.selection in ("nearest", "exact") and self.score.kind not in ("dot", "rbf"):
+        if self.selection in ("nearest", "exact") and not self.score.compares_directly:
             problems.append(
                 f"selection '{self.selection}' measures the distance between query and key, but with "
-                f"score '{self.score.kind}' they are in different spaces; use score 'dot' or 'rbf'"
+                f"score '{self.score.kind}' they are in different spaces; use score "
+                f"{names_of_kinds(ScoreConfig, 'compares_directly')}"
             )
         if self.tolerance and self.selection != "exact":
             problems.append(
@@ -193,7 +200,7 @@ class AttentionConfig(Section):
                 f"projection_layers = {self.projection_layers} needs projection 'sigmoid' or 'tanh', "
                 f"not '{self.projection}': several layers without such a function are one linear map"
             )
-        if self.is_positional and self.projection != "none":
+        if self.score.is_positional and self.projection != "none":
             problems.append(
                 f"score '{self.score.kind}' depends only on positions, so projected queries and keys "
                 f"would not be used; set projection = 'none', not '{self.projection}'"

@@ -50,7 +50,7 @@ class EncoderExtensionConfig(ExtensionConfig):
     @property
     def state_width(self) -> int:
         """Width of an encoder state, the encoder's output vector at one position."""
-        return int(self.extension_settings["width"])
+        return int(self.part_settings["width"])
 
 
 class DecoderExtensionConfig(ExtensionConfig):

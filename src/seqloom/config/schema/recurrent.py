@@ -170,7 +170,7 @@ class RecurrentDecoderConfig(Section):
                     "context 'layer' goes to the next recurrent layer, but layers is 1; "
                     "set layers to 2 or more"
                 )
-            if "state" in self.context and attention.is_positional:
+            if "state" in self.context and attention.score.is_positional:
                 problems.append(
                     f"context 'state' would replace the state by a context that does not depend on it, "
                     f"because attention.score is '{attention.score.kind}'; use context 'input', "

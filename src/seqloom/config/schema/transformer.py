@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from seqloom.config.schema.attention import (
     TRANSFORMER_ATTENTION,
     AttentionConfig,
+    ScoreConfig,
     heads_problems,
 )
 from seqloom.config.schema.embedding import (
@@ -17,7 +18,7 @@ from seqloom.config.schema.embedding import (
     SinusoidalPositionsConfig,
     position_problems,
 )
-from seqloom.config.schema.section import Section
+from seqloom.config.schema.section import Section, names_of_kinds
 
 
 class LayerStackConfig(Section):
@@ -60,11 +61,11 @@ class LayerStackConfig(Section):
         inner = attention.width or self.width
         for width in attention.head_widths(self.width, self.width):
             problems += heads_problems(width, attention.heads)
-        if attention.is_positional:
+        if attention.score.is_positional:
             problems.append(
                 f"attention.score '{attention.score.kind}' is for recurrent networks: the attention "
                 "settings of a Transformer also apply to its self-attention, which needs scores of "
-                "queries and keys; use score 'dot', 'bilinear', 'additive' or 'rbf'"
+                f"queries and keys; use score {names_of_kinds(ScoreConfig, 'is_positional', value=False)}"
             )
         value_width = self.width if attention.values == "states" else inner
         if value_width != self.width and not attention.output_projection:

@@ -20,9 +20,7 @@ def read_extension(
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
     try:
-        records: Iterable[Any] = corpus.build_extension(
-            folder=Path(folder).expanduser(), split=split
-        )
+        records: Iterable[Any] = corpus.build_part(folder=Path(folder).expanduser(), split=split)
         for number, record in enumerate(records, start=1):
             yield _as_example(record, f"{table}: example {number} of '{corpus.kind}'")
     except OSError as error:
