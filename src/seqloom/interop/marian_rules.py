@@ -7,7 +7,7 @@ and the first input of the decoder is a vector of zeros. A run must satisfy thes
 from collections.abc import Iterator
 
 from seqloom.config.schema.attention import TRANSFORMER_ATTENTION
-from seqloom.config.schema.embedding import LearnedEmbeddingConfig, SinusoidalPositionsConfig
+from seqloom.config.schema.embedding import SinusoidalPositionsConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import TranslationConfig
 from seqloom.config.schema.transformer import (
@@ -71,9 +71,9 @@ def _layer_reasons(
             "'vaswani', layout = 'halves' }"
         )
     embedding = part.embedding
-    if not isinstance(embedding, LearnedEmbeddingConfig):
+    if not embedding.is_learned:
         yield f"{name}.embedding.kind: train with embedding.kind = 'learned'"
-    elif embedding.width not in (None, part.width):
+    elif embedding.own_width not in (None, part.width):
         yield f"{name}.embedding.width: must equal {name}.width; remove it"
     attention = part.attention
     for setting in ("score", "projection", "projection_layers", "values", "selection"):

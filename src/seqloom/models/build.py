@@ -9,12 +9,6 @@ from seqloom.config.schema.attention import (
     FixedScoreConfig,
     PositionScoreConfig,
 )
-from seqloom.config.schema.embedding import (
-    LearnedEmbeddingConfig,
-    OneHotEmbeddingConfig,
-    OneHotPositionsConfig,
-    RotaryPositionsConfig,
-)
 from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.schema.model import (
     DecoderExtensionConfig,
@@ -95,9 +89,7 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
         ("decoder", config.decoder, signature.target),
     )
     return [
-        f"model.{side}.positions: one-hot positions up to {part.positions.max_length} cannot be "
-        f"added to one-hot tokens of a vocabulary of {ids.count}; use join = 'append', or "
-        f"max_length = {ids.count} or less"
+        f"model.{side}.{problem}"
         for side, part, ids in sides
         if isinstance(
             part,
@@ -107,10 +99,10 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
             | TransformerDecoderConfig,
         )
         and isinstance(ids, Tokens)
-        and isinstance(part.embedding, OneHotEmbeddingConfig)
-        and isinstance(part.positions, OneHotPositionsConfig)
-        and part.positions.join == "add"
-        and part.positions.max_length > ids.count
+        and part.embedding.vector_width(part.width) is None
+        for problem in part.positions.width_problems(
+            ids.count, f"one-hot tokens of a vocabulary of {ids.count}"
+        )
     ]
 
 
@@ -169,7 +161,7 @@ def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | 
         case TransformerEncoderConfig():
             assert isinstance(signature.source, Tokens | Vectors)
             embedder = _transformer_embedder(part, signature.source)
-            rotary = isinstance(part.positions, RotaryPositionsConfig)
+            rotary = part.positions.rotates
             layers = _encoder_layers(part, rotary, part.remove_residual)
             return TransformerEncoder(embedder, layers, part.norm)
         case ConvolutionEncoderConfig():
@@ -291,11 +283,10 @@ def _recurrent_decoder_lookup(
 ) -> Lookup:
     if part.feed_output:
         return build_lookup(part.embedding, _input_spec(signature), part.width, scaled)
-    assert isinstance(part.embedding, LearnedEmbeddingConfig)
     target = signature.target
     if isinstance(target, Vectors):
         return ConstantLookup(part.width, ignored=target.width, context=signature.context)
-    return ConstantLookup(part.embedding.width or part.width)
+    return ConstantLookup(part.embedding.own_width or part.width)
 
 
 def _recurrent_embedder(
@@ -349,7 +340,7 @@ def _build_transformer_decoder(
     # PAD and START are the first two ids.
     excluded = 0 if part.special_outputs else START + 1
     readout = Readout(part.width, _output_count(signature.target), None, tied, excluded)
-    rotary = isinstance(part.positions, RotaryPositionsConfig)
+    rotary = part.positions.rotates
     layers = [
         DecoderLayer(
             build_attention(part.attention, part.width, part.width, rotary),

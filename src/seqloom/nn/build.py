@@ -6,17 +6,7 @@ import torch
 
 from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.schema.attention import AttentionConfig
-from seqloom.config.schema.embedding import (
-    EmbeddingConfig,
-    LearnedEmbeddingConfig,
-    LearnedPositionsConfig,
-    NoPositionsConfig,
-    OneHotEmbeddingConfig,
-    OneHotPositionsConfig,
-    PositionsConfig,
-    RotaryPositionsConfig,
-    SinusoidalPositionsConfig,
-)
+from seqloom.config.schema.embedding import EmbeddingConfig, PositionsConfig
 from seqloom.config.schema.transformer import LayerStackConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Tokens, Vectors
@@ -26,15 +16,9 @@ from seqloom.nn.attention import (
     RbfScore,
     Selection,
 )
-from seqloom.nn.embedding import (
-    LearnedLookup,
-    Lookup,
-    OneHotLookup,
-    ReplacedToken,
-    VectorLookup,
-)
+from seqloom.nn.embedding import Lookup, ReplacedToken, VectorLookup
 from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.positions import LearnedPositions, OneHotPositions, Positions, SinusoidalPositions
+from seqloom.nn.positions import Positions
 from seqloom.nn.transformer import FeedForward
 
 
@@ -54,15 +38,13 @@ def build_lookup(
     """
     if isinstance(inputs, Vectors):
         return VectorLookup(inputs.width, width)
-    match config:
-        case OneHotEmbeddingConfig():
-            return OneHotLookup(inputs.count)
-        case LearnedEmbeddingConfig(width=config_width, noise=noise, word_dropout=word_dropout):
-            return LearnedLookup(
-                inputs.count, config_width or width, noise, scaled, word_dropout, replaced
-            )
-        case _:
-            assert_never(config)
+    lookup: Lookup = config.build_part(
+        vocabulary=inputs.count,
+        width=config.vector_width(width),
+        scaled=scaled,
+        replaced=replaced,
+    )
+    return lookup
 
 
 def build_positions(config: PositionsConfig, width: int) -> Positions:
@@ -73,23 +55,8 @@ def build_positions(config: PositionsConfig, width: int) -> Positions:
 
     width: width of the token vectors
     """
-    match config:
-        case NoPositionsConfig() | RotaryPositionsConfig():
-            return Positions()
-        case OneHotPositionsConfig(max_length=max_length, join=join):
-            return OneHotPositions(join, max_length if join == "append" else width, max_length)
-        case SinusoidalPositionsConfig(join=join, width=config_width):
-            return SinusoidalPositions(
-                join,
-                config_width if join == "append" else width,
-                config.frequencies,
-                config.layout,
-                config.offset,
-            )
-        case LearnedPositionsConfig(max_length=max_length, join=join, width=config_width):
-            return LearnedPositions(join, config_width if join == "append" else width, max_length)
-        case _:
-            assert_never(config)
+    positions: Positions = config.build_part(width=config.table_width(width))
+    return positions
 
 
 def build_feedforward(config: LayerStackConfig) -> FeedForward:

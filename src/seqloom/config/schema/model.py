@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 from seqloom.config.extensions.section import ExtensionConfig, list_extensions
 from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.attention import AttentionConfig, NoAttentionConfig, heads_problems
-from seqloom.config.schema.embedding import LearnedEmbeddingConfig, OneHotEmbeddingConfig
 from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.schema.section import Section
@@ -261,7 +260,7 @@ def _tie_problems(model: ModelConfig) -> list[str]:
         return ["tie: labels have no embedding to share; use tie = 'none'"]
     if isinstance(decoder, DecoderExtensionConfig):
         return [f"tie: the decoder '{decoder.kind}' is outside seqloom; use tie = 'none'"]
-    if isinstance(decoder.embedding, OneHotEmbeddingConfig):
+    if not decoder.embedding.is_learned:
         problems.append("tie: the decoder has no embedding to share; use embedding 'learned'")
     elif isinstance(decoder, RecurrentDecoderConfig) and not decoder.feed_output:
         problems.append(
@@ -275,7 +274,7 @@ def _tie_problems(model: ModelConfig) -> list[str]:
         )
     elif (
         isinstance(decoder, TransformerDecoderConfig)
-        and (decoder.embedding.width or decoder.width) != decoder.width
+        and decoder.embedding.vector_width(decoder.width) != decoder.width
     ):
         problems.append("tie: decoder.embedding.width must equal decoder.width")
     if model.tie == "all":
@@ -287,11 +286,11 @@ def _tie_problems(model: ModelConfig) -> list[str]:
             problems.append(
                 f"tie: the encoder '{encoder.kind}' is outside seqloom; use tie = 'output'"
             )
-        elif isinstance(encoder.embedding, OneHotEmbeddingConfig):
+        elif not encoder.embedding.is_learned:
             problems.append("tie: the encoder has no embedding to share; use embedding 'learned'")
-        elif isinstance(decoder.embedding, LearnedEmbeddingConfig):
-            source_width = encoder.embedding.width or encoder.width
-            target_width = decoder.embedding.width or decoder.width
+        elif decoder.embedding.is_learned:
+            source_width = encoder.embedding.vector_width(encoder.width)
+            target_width = decoder.embedding.vector_width(decoder.width)
             if source_width != target_width:
                 problems.append(
                     f"tie: embeddings of width {source_width} (encoder) and {target_width} "

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.attention import AttentionConfig, NoAttentionConfig, heads_problems
 from seqloom.config.schema.embedding import (
     EmbeddingConfig,
@@ -31,9 +32,9 @@ class RecurrentEncoderConfig(Section):
     direction: Literal["forward", "backward", "both"] = "both"
     """Reading direction: "backward" reads the source in reverse, "both" concatenates the states of
     the two directions at each position. Default: "both"."""
-    embedding: EmbeddingConfig = LearnedEmbeddingConfig()
+    embedding: Annotated[EmbeddingConfig, ByKind()] = LearnedEmbeddingConfig()
     """Embedding of the source tokens. Default: kind "learned"."""
-    positions: InputPositionsConfig = NoPositionsConfig()
+    positions: Annotated[InputPositionsConfig, ByKind()] = NoPositionsConfig()
     """Position encoding, which is joined to the embeddings. Default: kind "none"."""
     self_attention: Annotated[AttentionConfig | NoAttentionConfig, Field(discriminator="kind")] = (
         NoAttentionConfig()
@@ -127,9 +128,9 @@ class RecurrentDecoderConfig(Section):
     copying: bool = False
     """Let the decoder copy source tokens, which helps with names and numbers (See et al. 2017).
     Requires text.shared = true and attention. Default: false."""
-    embedding: EmbeddingConfig = LearnedEmbeddingConfig()
+    embedding: Annotated[EmbeddingConfig, ByKind()] = LearnedEmbeddingConfig()
     """Embedding of the target tokens. Default: kind "learned"."""
-    positions: InputPositionsConfig = NoPositionsConfig()
+    positions: Annotated[InputPositionsConfig, ByKind()] = NoPositionsConfig()
     """Position encoding, which is joined to the embeddings. Default: kind "none"."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the embeddings, between layers and before the readout. Default: 0.0."""
@@ -148,12 +149,9 @@ class RecurrentDecoderConfig(Section):
         """
         if self.readout == "tanh":
             return True
-        embedding_width = (
-            self.embedding.width if isinstance(self.embedding, LearnedEmbeddingConfig) else None
-        )
         reads_context = isinstance(self.attention, AttentionConfig) and "readout" in self.context
         reads_more = reads_context or "readout" in self.summary or self.readout_input
-        return (embedding_width or self.width) == self.width and not reads_more
+        return (self.embedding.own_width or self.width) == self.width and not reads_more
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -208,8 +206,7 @@ class RecurrentDecoderConfig(Section):
                 "readout_input: the readout cannot read the previous token, because feed_output is "
                 "false; set readout_input = false or feed_output = true"
             )
-        width = self.embedding.width if isinstance(self.embedding, LearnedEmbeddingConfig) else None
-        if self.embedding != LearnedEmbeddingConfig(width=width):
+        if self.embedding != LearnedEmbeddingConfig(width=self.embedding.own_width):
             problems.append(
                 "embedding: no token is embedded, because feed_output is false; remove the settings of "
                 "embedding except width, or set feed_output = true"

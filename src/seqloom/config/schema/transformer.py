@@ -1,9 +1,10 @@
 """Settings of Transformer encoders and decoders."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.attention import (
     TRANSFORMER_ATTENTION,
     AttentionConfig,
@@ -14,7 +15,6 @@ from seqloom.config.schema.embedding import (
     EmbeddingConfig,
     LearnedEmbeddingConfig,
     PositionsConfig,
-    RotaryPositionsConfig,
     SinusoidalPositionsConfig,
     position_problems,
 )
@@ -80,9 +80,9 @@ class LayerStackConfig(Section):
 class TransformerLayersConfig(LayerStackConfig):
     """Settings shared by Transformer encoders and decoders of token sequences."""
 
-    embedding: EmbeddingConfig = LearnedEmbeddingConfig()
+    embedding: Annotated[EmbeddingConfig, ByKind()] = LearnedEmbeddingConfig()
     """Embedding of the tokens. Default: kind "learned"."""
-    positions: PositionsConfig = SinusoidalPositionsConfig()
+    positions: Annotated[PositionsConfig, ByKind()] = SinusoidalPositionsConfig()
     """Position encoding. Default: kind "sinusoidal"."""
 
     def _problems(self) -> list[str]:
@@ -91,7 +91,7 @@ class TransformerLayersConfig(LayerStackConfig):
         attention = self.attention
         inner = attention.width or self.width
         head_width = (self.width if attention.projection == "none" else inner) // attention.heads
-        if not problems and isinstance(self.positions, RotaryPositionsConfig) and head_width % 2:
+        if not problems and self.positions.rotates and head_width % 2:
             problems.append(
                 f"rotary positions rotate pairs of numbers, but a head is {head_width} wide; "
                 "make width divided by heads even"
@@ -136,7 +136,7 @@ class TransformerDecoderConfig(TransformerLayersConfig):
 
     @model_validator(mode="after")
     def _check_start(self) -> Self:
-        if self.start != "learned" and not isinstance(self.embedding, LearnedEmbeddingConfig):
+        if self.start != "learned" and not self.embedding.is_learned:
             raise ValueError(
                 f"start = '{self.start}' requires a learned embedding, but embedding.kind is "
                 f"'{self.embedding.kind}'; use start = 'learned'"
