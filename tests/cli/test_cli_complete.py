@@ -24,12 +24,20 @@ def test_seed_reproduces_the_samples(sentences: Path) -> None:
 
 
 def test_invalid_sampling_options_are_rejected(sentences: Path) -> None:
-    result = run_cli("complete", sentences, "--temperature", 0, "--top-p", 2)
+    result = run_cli("complete", sentences, "--temperature", -1)
+    assert result.exit_code == 2
+    assert "--temperature" in result.stderr
+    result = run_cli("complete", sentences, "--top-p", 0)
     assert result.exit_code == 78
-    assert "decoding.temperature: " in result.stderr
-    assert "use --top-k 1" in result.stderr
+    assert "top_p: Input should be greater than 0" in result.stderr
     assert "--seed" not in result.stderr
-    assert "decoding.top_p: " in result.stderr
+
+
+def test_temperature_0_selects_the_likeliest_token(sentences: Path) -> None:
+    greedy = run_cli("complete", sentences, "I see", "--temperature", 0)
+    likeliest = run_cli("complete", sentences, "I see", "--top-k", 1)
+    assert greedy.stdout == likeliest.stdout
+    assert "--seed" not in greedy.stderr
 
 
 def test_unknown_parts_of_a_prompt_give_a_warning_and_stay_in_the_output(sentences: Path) -> None:

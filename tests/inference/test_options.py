@@ -7,7 +7,8 @@ import pytest
 
 from seqloom.config.schema.decoding import BeamConfig, EngineConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.inference.options import (
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.search_settings import (
     beam_config,
     check_n_best,
     check_texts,
@@ -36,13 +37,13 @@ def test_n_best_below_1_is_an_error(n_best: int) -> None:
 @pytest.mark.parametrize("width", [0, 2.5, "5"])
 def test_invalid_beam_width_is_an_error(width: Any) -> None:
     with pytest.raises(ConfigError, match=f"must be an integer of 1 or more, not {width!r}"):
-        resolve_decoding(GreedyConfig(), width, None)
+        resolve_decoding(GreedyConfig(), PredictionOptions(beam=width))
 
 
 def test_decoding_must_be_a_config() -> None:
     decoding: Any = {"kind": "greedy"}
     with pytest.raises(ConfigError, match=r"must be a config .* not \{'kind'"):
-        resolve_decoding(GreedyConfig(), None, decoding)
+        resolve_decoding(GreedyConfig(), PredictionOptions(decoding=decoding))
 
 
 def test_texts_must_be_a_list() -> None:
@@ -66,8 +67,10 @@ def test_other_searches_keep_the_rules_of_the_recipe() -> None:
         assert search.length_counts_end
     assert sampling_config(recipe, 3).samples == 3
     assert beam_config(recipe, 2).width == 2
-    assert resolve_decoding(recipe, None, None) is recipe
-    assert resolve_decoding(recipe, 3, GreedyConfig()) == BeamConfig(width=3)
+    assert resolve_decoding(recipe, PredictionOptions()) is recipe
+    assert resolve_decoding(
+        recipe, PredictionOptions(beam=3, decoding=GreedyConfig())
+    ) == BeamConfig(width=3)
 
 
 def test_unknown_engine_is_an_error() -> None:

@@ -28,9 +28,9 @@ from seqloom.data.example import Example
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import SearchRequest, log_softmax
 from seqloom.inference.length_limits import output_limit
-from seqloom.inference.options import greedy_config
 from seqloom.inference.predictor import ProgressCallback
 from seqloom.inference.run import Run
+from seqloom.inference.search_settings import greedy_config
 from seqloom.models.interface import Memory
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import END, PAD, START

@@ -154,7 +154,11 @@ class SearchInspection:
 
     @classmethod
     def of(
-        cls, run: Run, text: str, decoding: DecodingConfig | None = None, to: str | None = None
+        cls,
+        run: Run,
+        text: str,
+        decoding: DecodingConfig | None = None,
+        to: str | Sequence[str] | None = None,
     ) -> "SearchInspection":
         """Prepare the inspection of a text.
 

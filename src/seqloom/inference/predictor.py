@@ -43,9 +43,9 @@ from seqloom.inference.options import (
     WITH_ATTENTION,
     PredictionOptions,
     Probabilities,
-    greedy_config,
 )
 from seqloom.inference.prediction import Prediction, build_prediction
+from seqloom.inference.search_settings import greedy_config
 from seqloom.inference.texts.required_phrases import PhraseForcer
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
@@ -281,7 +281,7 @@ class Predictor:
                 max_lengths=[output_limit(each, decoding, self.model, newline) for each in batch],
                 prefixes=[each.prefix for each in batch],
                 n_best=options.n_best,
-                keep_attention=reduction.reduce if options.attention else None,
+                keep_attention=reduction.reduce if options.stores_attention else None,
                 indices=[sample_indices[index] for index in indices],
                 excluded=[one.excluded or ExcludedTokens() for one in batch]
                 if has_exclusions
@@ -431,7 +431,7 @@ class Predictor:
                     self.model.decoder,
                     self.encode([inputs[index] for index in indices]),
                     [target_ids[index] for index in indices],
-                    reduction.reduce if options.attention else None,
+                    reduction.reduce if options.stores_attention else None,
                     normalisation,
                     has_end,
                 )

@@ -3,9 +3,10 @@
 Its methods translate, label, complete and score texts, caption images, and evaluate the model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import torch
 
@@ -34,16 +35,21 @@ from seqloom.inference.evaluation.report import (
     likelihood_scores,
 )
 from seqloom.inference.options import (
+    DEFAULT_OPTIONS,
     TEXT_ONLY,
+    OptionValues,
     PredictionOptions,
-    check_n_best,
-    check_texts,
-    resolve_decoding,
-    resolve_engine,
-    sampling_config,
+    change_options,
 )
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.predictor import Predictor, ProgressCallback
+from seqloom.inference.search_settings import (
+    check_n_best,
+    check_texts,
+    completion_search,
+    resolve_decoding,
+    resolve_engine,
+)
 from seqloom.inference.source_tags import SourceTags
 from seqloom.inference.target_language import TargetLanguages
 from seqloom.inference.texts.preparation import Preparation, max_segment_tokens, unknown_parts
@@ -57,7 +63,6 @@ from seqloom.metrics.bleu import lowercased_bleu
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.tasks.token_task import TokenTask
-from seqloom.text.glossary import Glossary
 from seqloom.text.sentences import SegmentedText
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
@@ -108,58 +113,24 @@ class Run:
     def translate(
         self,
         texts: Sequence[str],
-        *,
-        beam: int | None = None,
-        decoding: DecodingConfig | None = None,
-        attention: bool | None = None,
-        prefixes: Sequence[str] | None = None,
-        to: str | Sequence[str] | None = None,
-        split: bool | None = None,
-        pass_through: bool | None = None,
-        glossary: Mapping[str, str] | None = None,
+        options: PredictionOptions = DEFAULT_OPTIONS,
+        **changes: Unpack[OptionValues],
     ) -> list[Prediction]:
         """Return the best output for each text, in order. An empty text has an empty output.
 
-        beam:      beam width. Default: the recipe's search
-        decoding:  a search config that replaces the search of the recipe
-        attention: if True, attention weights are returned, and only torch can serve the request.
-                   Default: False if the engine is set to ctranslate2 or compiled, otherwise True.
-        prefixes:  one prefix per text. The output must start with the prefix.
-        to:        target language of a multilingual run, for example "fr". With a list such as
-                   ["en", "fr"], each text is translated into the first language, the result into
-                   the second, and so on.
-        split:     if True, each text is split into sentences, and their outputs are joined.
-                   Sentences that are too long for the model are split into parts. Default: the
-                   setting text.split_sentences of the run. A text with a prefix is not split.
-        pass_through: if True, parts that the model cannot translate, such as URLs and emoji, are
-                   copied to the output. Default: the setting text.pass_through of the run.
-        glossary:  {source phrase: target phrase}. If a text contains a source phrase, its output
-                   contains the target phrase. If this is not possible, the output has a warning.
+        changes: any of the options that `PredictionOptions` describes, for example beam=5, to="fr",
+                 glossary={"Haus": "house"} or attention=True. They replace those of `options`. With
+                 a list such as to=["en", "fr"], each text is translated into the first language,
+                 the result into the second, and so on.
         """
-        options = PredictionOptions(
-            attention=self._default_attention(attention),
-            prefixes=prefixes,
-            to=to,
-            split=split,
-            pass_through=pass_through,
-            glossary=None if glossary is None else Glossary.of(glossary),
-        )
-        return [
-            outputs[0] for outputs in self.predict(texts, options, beam=beam, decoding=decoding)
-        ]
+        return [outputs[0] for outputs in self.predict(texts, options, **changes)]
 
     def translate_n_best(
         self,
         texts: Sequence[str],
         n_best: int,
-        *,
-        beam: int | None = None,
-        decoding: DecodingConfig | None = None,
-        attention: bool | None = None,
-        prefixes: Sequence[str] | None = None,
-        split: bool | None = None,
-        pass_through: bool | None = None,
-        glossary: Mapping[str, str] | None = None,
+        options: PredictionOptions = DEFAULT_OPTIONS,
+        **changes: Unpack[OptionValues],
     ) -> list[list[Prediction]]:
         """Return the `n_best` best outputs for each text, best first.
 
@@ -167,24 +138,15 @@ class Run:
 
         The other parameters are those of `translate`.
         """
-        options = PredictionOptions(
-            n_best,
-            self._default_attention(attention),
-            prefixes,
-            split=split,
-            pass_through=pass_through,
-            glossary=None if glossary is None else Glossary.of(glossary),
-        )
-        return self.predict(texts, options, beam=beam, decoding=decoding)
+        return self.predict(texts, replace(options, n_best=n_best), **changes)
 
     def predict(
         self,
         texts: Sequence[str],
-        options: PredictionOptions,
+        options: PredictionOptions = DEFAULT_OPTIONS,
         *,
-        beam: int | None = None,
-        decoding: DecodingConfig | None = None,
         progress: ProgressCallback | None = None,
+        **changes: Unpack[OptionValues],
     ) -> list[list[Prediction]]:
         """Return the outputs for each text, best first.
 
@@ -194,13 +156,16 @@ class Run:
                   `options.to` lists several languages, only the translation into the last
                   language is counted.
         """
+        options = change_options(options, changes)
+        if options.attention is None and not options.heads:
+            options = replace(options, attention=self.engine.kind in ("auto", "torch"))
         if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
                 f"{self.folder}: this is a language model, which has no source to translate. Use "
                 "`complete`"
             )
         check_texts(texts)
-        chosen = resolve_decoding(self.config.decoding, beam, decoding)
+        chosen = resolve_decoding(self.config.decoding, options)
         check_n_best(chosen, options.n_best)
         if options.glossary is not None:
             self._check_glossary(options)
@@ -334,29 +299,23 @@ class Run:
     def choose_engine(
         self,
         options: PredictionOptions = TEXT_ONLY,
-        *,
-        beam: int | None = None,
-        decoding: DecodingConfig | None = None,
+        **changes: Unpack[OptionValues],
     ) -> EngineChoice:
         """Return the engine for a request with these options, and the reason for the choice.
 
         Converts or compiles the model if necessary.
         """
-        return self.engines.choose(
-            self.engine, resolve_decoding(self.config.decoding, beam, decoding), options
-        )
-
-    def _default_attention(self, attention: bool | None) -> bool:
-        return self.engine.kind in ("auto", "torch") if attention is None else attention
+        options = change_options(options, changes)
+        decoding = resolve_decoding(self.config.decoding, options)
+        return self.engines.choose(self.engine, decoding, options)
 
     def caption(
         self,
         images: Sequence[str | Path],
+        options: PredictionOptions = DEFAULT_OPTIONS,
         *,
-        beam: int | None = None,
-        decoding: DecodingConfig | None = None,
-        attention: bool | None = None,
         progress: ProgressCallback | None = None,
+        **changes: Unpack[OptionValues],
     ) -> list[Prediction]:
         """Return a caption for each image.
 
@@ -371,20 +330,25 @@ class Run:
                 "'captioning'"
             )
         check_texts(images)
-        options = PredictionOptions(attention=self._default_attention(attention))
         paths = [str(image) for image in images]
-        predicted = self.predict(paths, options, beam=beam, decoding=decoding, progress=progress)
+        predicted = self.predict(paths, options, progress=progress, **changes)
         return [outputs[0] for outputs in predicted]
 
     def complete(
-        self, prompts: Sequence[str], *, decoding: DecodingConfig | None = None, n_best: int = 1
+        self,
+        prompts: Sequence[str],
+        options: PredictionOptions = DEFAULT_OPTIONS,
+        *,
+        n_best: int | None = None,
+        **changes: Unpack[OptionValues],
     ) -> list[list[Prediction]]:
         """Generate `n_best` texts for each prompt. They start with the prompt, which may be empty.
 
         A model trained on a long text has no END token. It generates tokens up to the length limit.
         If the option `stop_at_newline` of the search is set, it stops at the first newline.
 
-        decoding: a search config. Default: sampling, with the recipe's settings.
+        changes: options that `PredictionOptions` describes, for example temperature=0.8, or
+                 `decoding`, a search config. Default: sampling, with the recipe's settings.
         """
         if not isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
@@ -392,9 +356,15 @@ class Run:
                 "`translate`"
             )
         check_texts(prompts)
-        chosen = decoding or sampling_config(self.config.decoding, n_best)
-        check_n_best(chosen, n_best)
-        options = PredictionOptions(n_best, attention=False)
+        options = replace(change_options(options, changes), attention=False)
+        if n_best is not None:
+            options = replace(options, n_best=n_best)
+        chosen = (
+            completion_search(self.config.decoding, options)
+            if options.decoding is None
+            else resolve_decoding(self.config.decoding, options)
+        )
+        check_n_best(chosen, options.n_best)
         return self.predictor.predict(prompts, chosen, options)
 
     def label(self, texts: Sequence[str], *, every: bool = False) -> list[list[Prediction]]:
@@ -411,8 +381,8 @@ class Run:
                 "task.kind = 'labels'"
             )
         count = self.task.target_tokenizer.size - len(SPECIAL_TOKENS) if every else 1
-        options = PredictionOptions(count, attention=False)
-        return self.predict(texts, options, beam=count if every else None)
+        options = PredictionOptions(count, beam=count if every else None, attention=False)
+        return self.predict(texts, options)
 
     def score(
         self,
@@ -439,7 +409,7 @@ class Run:
         predictions = self.predictor.score(
             self.languages.add_tag(sources, None),
             targets,
-            PredictionOptions(attention=attention, heads=heads),
+            PredictionOptions(attention=attention, heads=attention and heads),
             build_normalisation(self.config.decoding),
         )
         return [
@@ -471,7 +441,8 @@ class Run:
         source = self.config.data if data is None else data
         pairs = list(read_split(source, split))
         examples = merge_references(pairs) if source.merge_references else pairs
-        chosen = resolve_decoding(self.config.decoding, beam, decoding)
+        options = PredictionOptions(beam=beam, decoding=decoding)
+        chosen = resolve_decoding(self.config.decoding, options)
         engine = TORCH
         if self.engine.kind == "ctranslate2":  # the compiled engine serves single texts only
             engine = self.engines.choose(self.engine, chosen, TEXT_ONLY)

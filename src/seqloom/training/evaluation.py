@@ -12,8 +12,8 @@ from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.example import Example
 from seqloom.inference.evaluation.groups import mean_scores, score_groups
 from seqloom.inference.evaluation.perplexity import corpus_batches, corpus_loss
-from seqloom.inference.options import greedy_config
 from seqloom.inference.predictor import Predictor
+from seqloom.inference.search_settings import greedy_config
 from seqloom.models.build import build_model
 from seqloom.runs.integrity import WEIGHTS, weights_store
 from seqloom.runs.weights import weights_of, write_tensors

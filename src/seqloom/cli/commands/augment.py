@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli.options import BeamWidth, Engine, EnsembleMembers, RunFolder, TargetLanguage
+from seqloom.cli.options import Engine, EnsembleMembers, RunFolder
 from seqloom.cli.output import print_message
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import count_lines, portion_progress, progress_bar
 from seqloom.cli.process.resumable_output import (
@@ -19,6 +20,7 @@ from seqloom.cli.process.resumable_output import (
     open_output_file,
     output_request,
 )
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 
 class TextSide(StrEnum):
@@ -28,6 +30,7 @@ class TextSide(StrEnum):
     source = "source"
 
 
+@with_prediction_options("augment")
 def augment(
     context: typer.Context,
     run_folder: RunFolder,
@@ -68,7 +71,7 @@ def augment(
             "the other.",
         ),
     ] = 4.0,
-    beam: BeamWidth = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     engine: Engine = None,
     settings: Annotated[
         list[str] | None,
@@ -80,7 +83,6 @@ def augment(
         ),
     ] = None,
     ensemble: EnsembleMembers = None,
-    to: TargetLanguage = None,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -107,7 +109,6 @@ def augment(
     from seqloom.cli.inputs import STDIN, check_files, read_portions, skip_lines
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.core.errors import ConfigError
-    from seqloom.inference.options import PredictionOptions
     from seqloom.jobs.synthetic_pairs import SyntheticPairs
 
     if STDIN in files:
@@ -117,11 +118,11 @@ def augment(
     output_file.check(files, overwrite)
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     config = change_recipe(
-        run.config, settings, beam=beam, engine=engine, sections=("decoding", "engine")
+        run.config, settings, beam=options.beam, engine=engine, sections=("decoding", "engine")
     )
     run.engine = config.engine
-    run.languages.path(to)  # reports an unknown language before any input is read
-    options = PredictionOptions(attention=False, probabilities="none", to=to)
+    run.languages.path(options.to)  # reports an unknown language before any input is read
+    options = replace(options, decoding=config.decoding, attention=False, probabilities="none")
     engine_choice = prepare_engine(run, options, config.decoding)
     engine_name = f"{engine_choice.name} on {run.predictor.device.type}"
     request = output_request(context, run, files, engine_name)
@@ -141,7 +142,6 @@ def augment(
             outputs = run.predict(
                 texts,
                 replace(options, first=line_number),
-                decoding=config.decoding,
                 progress=portion_progress(show, line_number, total),
             )
             for text, [prediction] in zip(texts, outputs, strict=True):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.options import BeamWidth, EnsembleMembers, Json, RunFolder, RunSettings
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder, RunSettings
 from seqloom.cli.output import print_json, print_line, print_message
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.process.progress import progress_bar
 from seqloom.core.errors import ConfigError
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
     from seqloom.inference.prediction import Prediction
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from seqloom.viz.caption_attention import CaptionAttention
 
 
+@with_prediction_options("caption")
 def caption(
     run_folder: RunFolder,
     images: Annotated[
@@ -31,7 +35,7 @@ def caption(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the attention of each word (.png, .svg or .pdf)."),
     ] = None,
-    beam: BeamWidth = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     json: Json = False,
     settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
@@ -42,10 +46,9 @@ def caption(
 
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     decoding = change_decoding(run.config, settings)
+    options = replace(options, decoding=decoding, attention=True)
     with progress_bar("captioning", "images") as advance:
-        captions = run.caption(
-            images, beam=beam, decoding=decoding, attention=True, progress=advance
-        )
+        captions = run.caption(images, options, progress=advance)
     for image, prediction in zip(images, captions, strict=True):
         if json:
             print_json({"image": image, **prediction.to_json()})

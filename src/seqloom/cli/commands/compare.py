@@ -9,15 +9,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import BeamWidth, Json, RunSettings, Split, existing_run
+from seqloom.cli.options import Json, RunSettings, Split, existing_run
 from seqloom.cli.output import print_json, print_message, write_json
 from seqloom.cli.parameters.completion import complete_run
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
     from seqloom.analysis.comparison import OutputPair, RunComparison
 
 
+@with_prediction_options("compare")
 def compare(
     first_folder: Annotated[
         Path,
@@ -58,7 +61,7 @@ def compare(
             metavar="N", min=0, help="Number of sentences to print, largest difference first."
         ),
     ] = 10,
-    beam: BeamWidth = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -90,8 +93,8 @@ def compare(
     else:
         examples = read_examples(files, first.config.data, split)
     decodings = (
-        change_decoding(first.config, others, beam),
-        change_decoding(second.config, others, beam),
+        change_decoding(first.config, others, options.beam),
+        change_decoding(second.config, others, options.beam),
     )
     warn_about_missing_tags(first, [example.source for example in examples])
     comparison = compare_runs((first, second), examples, decodings)

@@ -2,55 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqloom.cli.options import EnsembleMembers, RunFolder, RunSettings
 from seqloom.cli.output import print_line, print_message, print_warning
-from seqloom.core.errors import ConfigError
+from seqloom.cli.parameters.prediction_options import with_prediction_options
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
-    from seqloom.config.schema.decoding import DecodingConfig
     from seqloom.inference.run import Run
 
 
+@with_prediction_options("complete")
 def complete(
     run_folder: RunFolder,
     prompts: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PROMPT]...", help="Texts to complete. Default: one empty prompt."),
     ] = None,
-    samples: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Number of completions per prompt.")
-    ] = 1,
-    temperature: Annotated[
-        float | None,
-        typer.Option(
-            metavar="T",
-            help="Softmax temperature. Below 1: more likely tokens; above 1: more variety.",
-        ),
-    ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K", min=0, help="Sample from the K most likely tokens. 0: from all tokens."
-        ),
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="Sample from the most likely tokens whose probabilities add up to P.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, help="Random seed of the sampling. Default: a new one each time."
-        ),
-    ] = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
 ) -> None:
@@ -58,25 +31,21 @@ def complete(
     import secrets
 
     from seqloom.cli.inputs import check_texts
-    from seqloom.cli.recipe_settings import load_run
+    from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.config.schema.decoding import SampleConfig
+    from seqloom.inference.search_settings import completion_search
 
     prompts = prompts or [""]
     check_texts(prompts)
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     random_seed = secrets.randbelow(10**6)
-    sampling = {
-        "kind": "sample",
-        "samples": samples,
-        "seed": random_seed if seed is None else seed,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-    }
-    changes = [f"decoding.{key}={value}" for key, value in sampling.items() if value is not None]
-    decoding = _change_decoding(run, [*changes, *settings], temperature)
-    completions = run.complete(prompts, decoding=decoding, n_best=samples)
-    if isinstance(decoding, SampleConfig) and seed is None and decoding.seed == random_seed:
+    has_seed = options.seed is not None
+    decoding = change_decoding(run.config, ["decoding.kind=sample", *settings])
+    if isinstance(decoding, SampleConfig):
+        options = options if has_seed else replace(options, seed=random_seed)
+        decoding = completion_search(decoding, options)
+    completions = run.complete(prompts, decoding=decoding, n_best=options.n_best)
+    if isinstance(decoding, SampleConfig) and not has_seed:
         print_message(f"seed {random_seed}; repeat these samples with --seed {random_seed}")
     limit = run.model.max_target_length
     if limit is not None and decoding.max_length is not None and decoding.max_length > limit:
@@ -100,25 +69,6 @@ def complete(
                 print_line(prompt + output.text.removeprefix(decoded_prompt))
             else:
                 print_line(output.text)
-
-
-def _change_decoding(
-    run: Run, settings: Sequence[str], temperature: float | None
-) -> DecodingConfig:
-    """Return the run's decoding configuration, changed by `settings`.
-
-    temperature: value of --temperature. It is used only for an error message: the temperature 0 is
-                 invalid, and the message recommends --top-k 1 instead
-    """
-    from seqloom.cli.recipe_settings import change_decoding
-
-    try:
-        return change_decoding(run.config, settings)
-    except ConfigError as error:
-        if temperature != 0:
-            raise
-        hint = "To choose the most likely token at every step, use --top-k 1."
-        raise ConfigError(f"{error}\n  {hint}") from error
 
 
 def _decoded_prompt(run: Run, prompt: str) -> str:

@@ -108,11 +108,12 @@ def _draw_states(
 def _draw_search(run: Run | None, text: str, beam: int | None) -> Svg:
     from seqloom.analysis.search_example import example_recipe, search_example
     from seqloom.analysis.search_inspection import SearchInspection
-    from seqloom.inference.options import resolve_decoding
+    from seqloom.inference.options import PredictionOptions
+    from seqloom.inference.search_settings import resolve_decoding
     from seqloom.viz.diagrams.search_tree import draw_search_tree
 
     config = example_recipe() if run is None else run.config
-    decoding = resolve_decoding(config.decoding, beam, None)
+    decoding = resolve_decoding(config.decoding, PredictionOptions(beam=beam))
     if run is None:
         return draw_search_tree(search_example(decoding))
     return draw_search_tree(SearchInspection.of(run, text, decoding).search())

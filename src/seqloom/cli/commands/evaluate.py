@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.cli.options import (
-    BeamWidth,
     EnsembleMembers,
     Json,
     RunFolder,
@@ -21,11 +20,13 @@ from seqloom.cli.options import (
 )
 from seqloom.cli.output import print_json, print_message, print_warning
 from seqloom.cli.parameters.completion import complete_run
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
 from seqloom.config.schema.names import EngineKind
 from seqloom.core.errors import ConfigError, StorageError
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 EXAMPLE_COUNT = 5
 
 
+@with_prediction_options("evaluate")
 def evaluate(
     run_folder: RunFolder,
     split: Split = "test",
@@ -50,7 +52,7 @@ def evaluate(
             autocompletion=complete_run,
         ),
     ] = None,
-    beam: BeamWidth = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     json: Json = False,
     engine: Annotated[
         EngineKind | None,
@@ -104,7 +106,7 @@ def evaluate(
         config = change_recipe(
             run.config,
             others,
-            beam=beam,
+            beam=options.beam,
             engine=engine,
             sections=("decoding", "engine", "data"),
         )

@@ -13,12 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.cli.options import (
-    BeamWidth,
     EnsembleMembers,
     Json,
     RunFolder,
     RunSettings,
-    TargetLanguage,
 )
 from seqloom.cli.output import (
     allows_colour,
@@ -29,7 +27,9 @@ from seqloom.cli.output import (
     print_warning,
     write_json,
 )
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import stdout_console
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
     from seqloom.cli.attention_view import AttentionView
@@ -42,6 +42,7 @@ BEST = "best"
 OUTPUT_SUFFIXES = (".png", ".svg", ".pdf", ".html", ".json")
 
 
+@with_prediction_options("inspect")
 def inspect(
     run_folder: RunFolder,
     texts: Annotated[
@@ -74,11 +75,7 @@ def inspect(
     pieces: Annotated[
         bool, typer.Option("--pieces", help="Show the model's tokens instead of words.")
     ] = False,
-    n_best: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, max=1000, help="Number of outputs per text, best first."),
-    ] = 1,
-    beam: BeamWidth = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     plain: Annotated[
         bool,
         typer.Option(
@@ -89,7 +86,6 @@ def inspect(
     json: Json = False,
     settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
-    to: TargetLanguage = None,
 ) -> None:
     """Show the attention map between each output and its source.
 
@@ -114,24 +110,23 @@ def inspect(
     from seqloom.cli.inputs import check_texts, read_portions
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import MissingTags
-    from seqloom.inference.options import UNSPLIT
 
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     check_has_text_source(run)
     if run.heads_note:
         print_warning(run.heads_note)
-    decoding = change_decoding(run.config, settings, beam)
-    run.languages.path(to)  # reports an unknown language before any input is read
+    decoding = change_decoding(run.config, settings, options.beam)
+    run.languages.path(options.to)  # reports an unknown language before any input is read
     view = AttentionView.create(
         run, layer=layer, head=head_number, use_best_heads=head == BEST, pieces=pieces
     )
     results: list[InspectedText] = []
+    options = replace(options, decoding=decoding, heads=True, split=False, pass_through=False)
     count = 0
     missing_tags = MissingTags(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
         missing_tags.add(portion)
-        options = replace(UNSPLIT, n_best=n_best, first=count, to=to, heads=True)
-        outputs = run.predict(portion, options, decoding=decoding)
+        outputs = run.predict(portion, replace(options, first=count))
         for source, predictions in zip(portion, outputs, strict=True):
             count += 1
             result = InspectedText(count, source, _check_attention(run, predictions))

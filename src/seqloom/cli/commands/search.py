@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,16 +11,16 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.cli.options import (
-    BeamWidth,
     EnsembleMembers,
     Json,
     RunSettings,
-    TargetLanguage,
     existing_run,
 )
 from seqloom.cli.output import print_json, print_message, write_json
 from seqloom.cli.parameters.completion import complete_run
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import stdout_console, supports_unicode
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
     from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
@@ -28,6 +29,7 @@ DROPPED_PER_STEP = 3
 """Maximum number of dropped candidates that are printed for each step, unless --all is given."""
 
 
+@with_prediction_options("search")
 def search(
     run_folder: Annotated[
         Path | None,
@@ -44,7 +46,7 @@ def search(
             help="Source text; for a language model, the prompt; for captioning, an image file.",
         ),
     ] = "",
-    beam: BeamWidth = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     n_best: Annotated[
         int | None,
         typer.Option(
@@ -77,7 +79,6 @@ def search(
     json: Json = False,
     settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
-    to: TargetLanguage = None,
     example: Annotated[
         bool,
         typer.Option(
@@ -93,7 +94,7 @@ def search(
     """
     replacement = None if instead is None else _parse_replacement(instead)
     if example:
-        _check_example_options(run_folder, replacement, ensemble, to)
+        _check_example_options(run_folder, replacement, ensemble, options.to)
     elif run_folder is None:
         raise typer.BadParameter("Give a run folder and a text, or --example.")
     existing_run(run_folder)
@@ -102,7 +103,7 @@ def search(
     from seqloom.analysis.search_inspection import SearchInspection
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import warn_about_missing_tags
-    from seqloom.inference.options import check_n_best
+    from seqloom.inference.search_settings import check_n_best
     from seqloom.viz.figures import image_format
 
     if out is not None and out.suffix.lower() not in (".html", ".json"):
@@ -112,7 +113,7 @@ def search(
     if run_folder is not None:
         run, settings = load_run([run_folder, *(ensemble or ())], settings)
         config = run.config
-    decoding = change_decoding(config, settings, beam)
+    decoding = change_decoding(config, settings, options.beam)
     if n_best is not None:
         check_n_best(decoding, n_best)
     change = None
@@ -120,7 +121,7 @@ def search(
         trace = search_example(decoding, n_best)
     else:
         warn_about_missing_tags(run, [text])
-        inspection = SearchInspection.of(run, text, decoding, to)
+        inspection = SearchInspection.of(run, text, decoding, options.to)
         trace = inspection.search(n_best)
         change = None if replacement is None else inspection.replace_token(*replacement)
     if out is not None:
@@ -138,7 +139,7 @@ def _check_example_options(
     run_folder: Path | None,
     replacement: tuple[int, str] | None,
     ensemble: list[Path] | None,
-    to: str | None,
+    to: str | Sequence[str] | None,
 ) -> None:
     """Raise BadParameter if --example is combined with arguments or options that need a run.
 

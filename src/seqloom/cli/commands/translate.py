@@ -10,15 +10,13 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.options import (
-    BeamWidth,
     Engine,
     EnsembleMembers,
-    GlossaryFile,
     Json,
     RunFolder,
-    TargetLanguage,
 )
 from seqloom.cli.output import print_message, print_warning
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.many_files import (
     ONE_SHARD,
@@ -35,11 +33,13 @@ from seqloom.cli.process.resumable_output import (
     open_output_file,
     output_request,
 )
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 MANY_FILES = "Many files"
 """Panel of the help with the options of --input."""
 
 
+@with_prediction_options("translate")
 def translate(
     context: typer.Context,
     run_folder: RunFolder,
@@ -50,13 +50,7 @@ def translate(
             help="Text files with one text per line. - is standard input. Default: standard input.",
         ),
     ] = None,
-    beam: BeamWidth = None,
-    n_best: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, max=1000, help="Number of translations per line, best first."
-        ),
-    ] = 1,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     scores: Annotated[
         bool, typer.Option("--scores", help="Print the score after each translation.")
     ] = False,
@@ -79,28 +73,10 @@ def translate(
         ),
     ] = None,
     ensemble: EnsembleMembers = None,
-    to: TargetLanguage = None,
     through: Annotated[
         str | None,
         typer.Option(metavar="LANGUAGE", help="With --to: translate to this pivot language first."),
     ] = None,
-    split: Annotated[
-        bool | None,
-        typer.Option(
-            "--split/--no-split",
-            help="Split each line into sentences and join their translations. "
-            "Default: split if the run was trained on sentences.",
-        ),
-    ] = None,
-    pass_through: Annotated[
-        bool | None,
-        typer.Option(
-            "--pass-through/--no-pass-through",
-            help="Copy URLs, e-mail addresses, placeholders, tags, emoji and unknown characters to the "
-            "output. Default: copy if the run was trained on sentences.",
-        ),
-    ] = None,
-    glossary: GlossaryFile = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -178,7 +154,7 @@ def translate(
     With --input, translate many files, with several processes or machines.
     """
     check_many_files_options(context, inputs)
-    if through is not None and to is None:
+    if through is not None and options.to is None:
         raise typer.BadParameter("--through requires --to, the final target language.")
     if overwrite and output is None:
         raise typer.BadParameter("--overwrite requires --output, the file to replace.")
@@ -192,15 +168,15 @@ def translate(
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
-    from seqloom.inference.options import PredictionOptions, check_n_best
+    from seqloom.inference.search_settings import check_n_best
     from seqloom.jobs.batch_translation.output_lines import (
         TranslationFormatter,
         truncation_warning,
     )
-    from seqloom.text.glossary import read_glossary
 
-    phrases = None if glossary is None else read_glossary(glossary)
-    formatter = TranslationFormatter(n_best, scores=scores, alignments=alignments, json=json)
+    formatter = TranslationFormatter(
+        options.n_best, scores=scores, alignments=alignments, json=json
+    )
     many, output_file = None, None
     if inputs and output is not None:
         many = ManyFiles(inputs, output, overwrite, field, output_field, workers, shard, ray)
@@ -212,22 +188,20 @@ def translate(
         output_file.check(files or (), overwrite)
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     config = change_recipe(
-        run.config, settings, beam=beam, engine=engine, sections=("decoding", "engine")
+        run.config, settings, beam=options.beam, engine=engine, sections=("decoding", "engine")
     )
     run.engine = config.engine
-    check_n_best(config.decoding, n_best)
-    languages = [language for language in (through, to) if language is not None] or None
-    run.languages.path(languages)  # reports an unknown language before any input is read
+    check_n_best(config.decoding, options.n_best)
+    if through is not None and isinstance(options.to, str):
+        options = replace(options, to=[through, options.to])
+    run.languages.path(options.to)  # reports an unknown language before any input is read
     if alignments and run.heads_note:
         print_warning(run.heads_note)
-    options = PredictionOptions(
-        n_best=n_best,
+    options = replace(
+        options,
+        decoding=config.decoding,
         attention=alignments,
         probabilities=formatter.probabilities,
-        to=languages,
-        split=split,
-        pass_through=pass_through,
-        glossary=phrases,
     )
     engine_choice = prepare_engine(run, options, config.decoding)
     engine_name = f"{engine_choice.name} on {run.predictor.device.type}"
@@ -276,7 +250,6 @@ def translate(
             outputs = run.predict(
                 texts,
                 options,
-                decoding=config.decoding,
                 progress=portion_progress(show, line_number, total),
             )
             for text, predictions in zip(texts, outputs, strict=True):

@@ -9,17 +9,17 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.options import (
-    BeamWidth,
     Engine,
-    GlossaryFile,
     RunFolder,
     RunSettings,
-    TargetLanguage,
 )
 from seqloom.cli.output import print_warning
+from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.core.errors import ConfigError, NotFoundError
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 
+@with_prediction_options("translate-file")
 def translate_file(
     run_folder: RunFolder,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Document to translate.")],
@@ -38,11 +38,9 @@ def translate_file(
             "the file.",
         ),
     ] = None,
-    beam: BeamWidth = None,
+    options: PredictionOptions = DEFAULT_OPTIONS,
     engine: Engine = None,
     settings: RunSettings = None,
-    to: TargetLanguage = None,
-    glossary: GlossaryFile = None,
 ) -> None:
     """Translate a document and keep its structure: plain text, Markdown, HTML or SRT subtitles.
 
@@ -50,7 +48,6 @@ def translate_file(
     """
     from seqloom.text.documents.formats import document_format, read_document
     from seqloom.text.documents.srt import srt_text
-    from seqloom.text.glossary import read_glossary
 
     if overwrite and output is None:
         raise typer.BadParameter("--overwrite requires --output, the file to replace.")
@@ -62,24 +59,26 @@ def translate_file(
     if output is not None and output.exists() and not overwrite:
         raise ConfigError(f"{output}: exists already; replace it with --overwrite")
     document = read_document(content, str(file), kind)
-    phrases = None if glossary is None else read_glossary(glossary)
 
     from dataclasses import replace
 
     from seqloom.cli.engine import prepare_engine
     from seqloom.cli.recipe_settings import change_recipe, load_run
     from seqloom.core.storage import write_file
-    from seqloom.inference.options import TEXT_ONLY
     from seqloom.inference.texts.input_reports import report_messages
 
     run, other_settings = load_run([run_folder], settings)
     config = change_recipe(
-        run.config, other_settings, beam=beam, engine=engine, sections=("decoding", "engine")
+        run.config,
+        other_settings,
+        beam=options.beam,
+        engine=engine,
+        sections=("decoding", "engine"),
     )
     run.engine = config.engine
-    options = replace(TEXT_ONLY, to=to, glossary=phrases)
+    options = replace(options, decoding=config.decoding, attention=False, probabilities="none")
     prepare_engine(run, options, config.decoding)
-    outputs = run.predict(document.sources, options, decoding=config.decoding)
+    outputs = run.predict(document.sources, options)
     best = [predictions[0] for predictions in outputs]
     translated = document.fill([prediction.text for prediction in best])
     if output is None:

@@ -41,7 +41,7 @@ def unsupported_by_compiled(
         yield f"decoding.kind: '{decoding.kind}' runs only on torch"
     if decoding.rules:
         yield "decoding.rules: rules outside seqloom cannot be compiled"
-    if options.attention:
+    if options.stores_attention:
         yield "attention: only torch returns the weights of all layers and heads"
 
 

@@ -100,7 +100,7 @@ def unsupported_request(
             "decoding.allow_unknown: with a word vocabulary the unknown token is probable, and "
             "CTranslate2 renormalises probabilities when it forbids it"
         )
-    if options.attention:
+    if options.stores_attention:
         reasons.append("attention: only torch returns the weights of all layers and heads")
     if any(prefix.strip() for prefix in options.prefixes or ()):
         reasons.append("prefixes: CTranslate2 does not score the tokens of a prefix")

@@ -10,7 +10,7 @@ from PIL import Image, UnidentifiedImageError
 
 from seqloom.core.signature import Pixels
 from seqloom.data.readers.images import decode_pixels
-from seqloom.inference.options import PredictionOptions
+from seqloom.inference.options import OPTIONS, PredictionOptions
 from seqloom.inference.run import Run
 from seqloom.serving.api.decoding import choose_decoding
 from seqloom.serving.api.schemas.predictions import CaptionResponse, Output
@@ -42,10 +42,8 @@ async def caption(
         str | None,
         Query(description="Name of the run. Default: the only run that supports the request."),
     ] = None,
-    beam: Annotated[
-        int | None, Query(ge=1, description="Beam width. Default: the run's setting.")
-    ] = None,
-    n_best: Annotated[int, Query(ge=1, description="Number of captions, best first.")] = 1,
+    beam: Annotated[int | None, Query(ge=1, description=OPTIONS["beam"].help)] = None,
+    n_best: Annotated[int, Query(ge=1, description=OPTIONS["n_best"].help)] = 1,
 ) -> CaptionResponse:
     """Caption an image, with attention weights. The body is the image file."""
     content_type = request.headers.get("content-type", "")
@@ -55,16 +53,17 @@ async def caption(
             content_type,
         )
     content = await request.body()
+    options = PredictionOptions(n_best, beam=beam, attention=True)
     check_maximum("beam", beam, service.limits.beam)
     check_maximum("n_best", n_best, service.limits.n_best)
     loaded = service.catalogue.choose(("captioning",), run)
-    decoding = choose_decoding(loaded.token_run, beam, n_best)
+    decoding = choose_decoding(loaded.token_run, options)
     if not content:
         raise ApiError(422, "unusable", "the body is empty; send the bytes of an image")
     max_pixels = service.limits.image_pixels
     async with service.admission.admit():
         prepared = await asyncio.to_thread(prepare_image, loaded.token_run, content, max_pixels)
-        [predictions] = await loaded.search([prepared], decoding, PredictionOptions(n_best))
+        [predictions] = await loaded.search([prepared], decoding, options)
     outputs = [Output.from_prediction(prediction, attention=True) for prediction in predictions]
     return CaptionResponse(run=loaded.name, outputs=outputs, grid=_grid(outputs[0].attention))
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import secrets
+from dataclasses import replace
 
 from fastapi import APIRouter
 
-from seqloom.config.schema.decoding import GreedyConfig, SampleConfig
-from seqloom.inference.options import PredictionOptions, greedy_config, sampling_config
+from seqloom.inference.options import PredictionOptions
 from seqloom.inference.run import Run
+from seqloom.inference.search_settings import completion_search
 from seqloom.serving.api.schemas.predictions import (
     CompleteRequest,
     CompleteResponse,
@@ -15,7 +16,6 @@ from seqloom.serving.api.schemas.predictions import (
     Output,
 )
 from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
-from seqloom.serving.server.limits import check_maximum
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.tasks.task import ModelInput
 from seqloom.text.vocabulary import UNKNOWN
@@ -28,16 +28,14 @@ async def complete(request: CompleteRequest, service: ServiceDependency) -> Comp
     """Complete prompts with a language model."""
     check_completion(service, request)
     loaded = service.catalogue.choose(("language-model",), request.run)
-    seed = choose_seed(request)
-    decoding = completion_decoding(loaded.token_run, request, seed)
+    options = choose_seed(replace(request.options, attention=False))
+    decoding = completion_search(loaded.token_run.config.decoding, options)
     async with service.admission.admit():
         inputs = await asyncio.to_thread(prepare_prompts, loaded.token_run, request)
-        predictions = await loaded.search(
-            inputs, decoding, PredictionOptions(request.samples, attention=False)
-        )
+        predictions = await loaded.search(inputs, decoding, options)
     return CompleteResponse(
         run=loaded.name,
-        seed=seed if request.temperature else None,
+        seed=options.seed if options.temperature else None,
         completions=[
             Completion(
                 prompt=prompt,
@@ -51,9 +49,8 @@ async def complete(request: CompleteRequest, service: ServiceDependency) -> Comp
 
 def check_completion(service: Service, request: CompleteRequest) -> None:
     service.limits.check_texts("prompts", request.prompts)
-    check_maximum("samples", request.samples, service.limits.n_best)
-    check_maximum("max_length", request.max_length, service.limits.output_tokens)
-    check_temperature(request.temperature, "samples", request.samples)
+    service.limits.check_options(request)
+    check_temperature(request.options.temperature, "samples", request.options.n_best)
 
 
 def check_temperature(temperature: float | None, field: str, count: int) -> None:
@@ -71,30 +68,9 @@ def check_temperature(temperature: float | None, field: str, count: int) -> None
         )
 
 
-def choose_seed(request: CompleteRequest) -> int:
-    return secrets.randbelow(10**6) if request.seed is None else request.seed
-
-
-def completion_decoding(
-    run: Run, request: CompleteRequest, seed: int
-) -> SampleConfig | GreedyConfig:
-    """Return the decoding configuration of a request.
-
-    It selects greedy search if the temperature is 0, and otherwise sampling with the settings of
-    the request.
-    """
-    changes: dict[str, object] = {"stop_at_newline": request.stop_at_newline}
-    if request.max_length is not None:
-        changes |= {"max_length": request.max_length, "min_length": 0}
-    if request.temperature == 0:
-        return greedy_config(run.config.decoding).model_copy(update=changes)
-    changes |= {
-        "temperature": request.temperature,
-        "top_k": request.top_k,
-        "top_p": request.top_p,
-        "seed": seed,
-    }
-    return sampling_config(run.config.decoding, request.samples).model_copy(update=changes)
+def choose_seed(options: PredictionOptions) -> PredictionOptions:
+    """Return the options with a random seed, unless they have one already."""
+    return options if options.seed is not None else replace(options, seed=secrets.randbelow(10**6))
 
 
 def prepare_prompts(run: Run, request: CompleteRequest) -> list[ModelInput]:
@@ -105,7 +81,7 @@ def prepare_prompts(run: Run, request: CompleteRequest) -> list[ModelInput]:
     """
     inputs = [run.task.prepare(prompt) for prompt in request.prompts]
     run.predictor.check_input_lengths(inputs)
-    max_length = request.max_length
+    max_length = request.options.max_length
     for index, prepared in enumerate(inputs):
         if max_length is not None and len(prepared.prefix) >= max_length:
             raise invalid_field(

@@ -1,41 +1,31 @@
 """Chooses the decoding configuration of a request.
 
-This is the decoding configuration of the run, changed by the fields of the request.
+This is the decoding configuration of the run, changed by the options of the request.
 """
 
+from dataclasses import replace
+
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
-from seqloom.inference.options import beam_config
+from seqloom.inference.options import PredictionOptions
 from seqloom.inference.run import Run
+from seqloom.inference.search_settings import resolve_decoding
 from seqloom.serving.errors import invalid_field
 
 
-def choose_decoding(
-    run: Run,
-    beam: int | None,
-    n_best: int,
-    length_penalty: float | None = None,
-    length_counts_end: bool | None = None,
-) -> DecodingConfig:
-    """Return the run's decoding configuration with the requested beam width and length
-    normalisation.
+def choose_decoding(run: Run, options: PredictionOptions) -> DecodingConfig:
+    """Return the run's decoding configuration, changed by the options of a request.
 
     If the request has no beam width and the run's beam is narrower than `n_best`, the beam width is
     set to `n_best`.
     """
-    decoding = run.config.decoding
-    if beam is not None:
-        if beam < n_best:
-            raise invalid_field(
-                "n_best", f"{n_best} outputs need a beam of {n_best} or more, not {beam}"
-            )
-        decoding = beam_config(decoding, beam)
-    elif n_best > (beam_width(decoding) or n_best):
-        decoding = beam_config(decoding, n_best)
-    if length_penalty is not None:
-        decoding = decoding.model_copy(update={"length_penalty": length_penalty})
-    if length_counts_end is not None:
-        decoding = decoding.model_copy(update={"length_counts_end": length_counts_end})
-    return decoding
+    n_best = options.n_best
+    if options.beam is None and n_best > (beam_width(run.config.decoding) or n_best):
+        options = replace(options, beam=n_best)
+    if options.beam is not None and options.beam < n_best:
+        raise invalid_field(
+            "n_best", f"{n_best} outputs need a beam of {n_best} or more, not {options.beam}"
+        )
+    return resolve_decoding(run.config.decoding, options)
 
 
 def beam_width(decoding: DecodingConfig) -> int | None:

@@ -153,7 +153,7 @@ async def _translate(service: Service, uploaded: UploadedFile) -> tuple[str, byt
     source, target = served_languages(service, source, uploaded.target)
     direction = choose_direction(service, None, source, target)
     run, texts = direction.loaded.token_run, document.sources
-    decoding = choose_decoding(run, None, 1)
+    decoding = choose_decoding(run, TEXT_ONLY)
     prepared = await asyncio.to_thread(run.prepare_texts, texts, TEXT_ONLY, decoding, direction.tag)
     outputs = await search_segments(direction.loaded, prepared, decoding, TEXT_ONLY)
     best = [predictions[0].text for predictions in prepared.join(outputs, attention=False)]

@@ -68,7 +68,7 @@ class InspectionContext:
 
     def __init__(self, service: Service, request: InspectionRequest) -> None:
         service.limits.check_texts("text", [request.text])
-        check_maximum("beam", request.beam, service.limits.beam)
+        service.limits.check_options(request)
         self._service = service
         self._request = request
         self.loaded, self.tag = _choose_run(service, request)
@@ -85,10 +85,7 @@ class InspectionContext:
         return self.run.source_tags.warnings([self._request.text], "text")
 
     def decoding(self, n_best: int = 1) -> DecodingConfig:
-        request = self._request
-        return choose_decoding(
-            self.run, request.beam, n_best, request.length_penalty, request.length_counts_end
-        )
+        return choose_decoding(self.run, replace(self._request.options, n_best=n_best))
 
     def search_inspection(self, n_best: int = 1) -> SearchInspection:
         return SearchInspection.of(self.run, self.text, self.decoding(n_best))

@@ -5,7 +5,8 @@ import math
 
 from fastapi import APIRouter
 
-from seqloom.inference.options import PredictionOptions, beam_config
+from seqloom.inference.options import PredictionOptions
+from seqloom.inference.search_settings import beam_config
 from seqloom.inference.texts.unknown_texts import unknown_messages
 from seqloom.serving.api.schemas.predictions import LabelProbability, LabelRequest, LabelResponse
 from seqloom.serving.errors import ERROR_RESPONSES

@@ -16,7 +16,8 @@ from seqloom.serving.api.languages.detection import (
     detect_common_language,
     detect_languages,
 )
-from seqloom.serving.api.schemas.predictions import Text, TranslateRequest
+from seqloom.serving.api.schemas.option_fields import Text
+from seqloom.serving.api.schemas.predictions import TranslateRequest
 from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
 from seqloom.serving.api.translation import check_translation, translate
 from seqloom.serving.errors import ApiError, ErrorResponse, wrong_content_type
@@ -164,8 +165,9 @@ async def translate_n_best(
     Errors that have status 422 in the routes under /api have status 400 here, as in LibreTranslate.
     """
     source, target = served_languages(service, source, request.target)
-    translate_request = TranslateRequest(
-        texts=texts, source=source, target=target, n_best=1 + request.alternatives
+    fields = {"texts": texts, "source": source, "target": target}
+    translate_request = TranslateRequest.model_validate(
+        {**fields, "n_best": 1 + request.alternatives}
     )
     try:
         check_translation(service, translate_request)

@@ -7,6 +7,7 @@ from seqloom.analysis.explain.explainer import count_attention_heads
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.config.schema.tags import tag_display_name
 from seqloom.inference.forecaster import Forecaster
+from seqloom.serving.api.schemas.option_fields import controls
 from seqloom.serving.api.schemas.predictions import (
     HealthResponse,
     RunDescription,
@@ -26,6 +27,7 @@ async def get_runs(service: ServiceDependency) -> RunsResponse:
         version=__version__,
         limits=service.limits,
         runs=[describe_run(loaded) for loaded in service.catalogue.runs],
+        controls=controls(),
     )
 
 

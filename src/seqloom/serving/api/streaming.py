@@ -16,13 +16,13 @@ from fastapi.responses import StreamingResponse
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
-from seqloom.inference.options import PredictionOptions, greedy_config
+from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
+from seqloom.inference.search_settings import completion_search, greedy_config
 from seqloom.inference.texts.segments import PreparedTexts
 from seqloom.serving.api.completion import (
     check_completion,
     choose_seed,
-    completion_decoding,
     prepare_prompts,
 )
 from seqloom.serving.api.schemas.predictions import (
@@ -78,12 +78,13 @@ async def stream_translation(
     check_translation(service, request)
     if len(request.texts) > 1:
         raise invalid_field("texts", "only one text can be streamed per request")
-    if request.beam not in (None, 1) or request.n_best > 1:
+    options = request.search_options()
+    if options.beam not in (None, 1) or options.n_best > 1:
         raise invalid_field(
-            "beam" if request.n_best == 1 else "n_best",
+            "beam" if options.n_best == 1 else "n_best",
             "only greedy search can be streamed; omit this field or use /api/translate",
         )
-    if request.glossary is not None:
+    if options.glossary is not None:
         raise invalid_field(
             "glossary",
             "cannot be streamed, because its phrases can change tokens that were sent already; use "
@@ -95,7 +96,7 @@ async def stream_translation(
 
     async def events() -> AsyncIterator[str]:
         async with service.admission.admit():
-            prepared = await prepare_texts(direction, request, decoding)
+            prepared = await prepare_texts(direction, request.texts, options, decoding)
             start = {
                 "run": loaded.name,
                 "source": direction.source,
@@ -114,19 +115,20 @@ async def stream_completion(
 ) -> StreamingResponse:
     """Complete one prompt and stream the tokens."""
     check_completion(service, request)
-    if len(request.prompts) > 1 or request.samples > 1:
+    options = request.options
+    if len(request.prompts) > 1 or options.n_best > 1:
         raise invalid_field(
             "prompts" if len(request.prompts) > 1 else "samples",
             "only one text can be streamed per request",
         )
     loaded = service.catalogue.choose(("language-model",), request.run)
-    seed = choose_seed(request)
-    decoding = completion_decoding(loaded.token_run, request, seed)
+    options = choose_seed(options)
+    decoding = completion_search(loaded.token_run.config.decoding, options)
 
     async def events() -> AsyncIterator[str]:
         async with service.admission.admit():
             [prepared] = await asyncio.to_thread(prepare_prompts, loaded.token_run, request)
-            start = {"run": loaded.name, "seed": seed if request.temperature else None}
+            start = {"run": loaded.name, "seed": options.seed if options.temperature else None}
             yield format_event("start", start)
             stream = OutputStream(loaded, decoding)
             async for event in stream.events(prepared, 0):

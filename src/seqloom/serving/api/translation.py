@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastapi import APIRouter
 
@@ -25,9 +25,8 @@ from seqloom.serving.api.schemas.predictions import (
 )
 from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.server.catalogue import LoadedRun
-from seqloom.serving.server.limits import check_maximum, check_not_blank
+from seqloom.serving.server.limits import check_not_blank
 from seqloom.serving.server.service import WITH_KEY_AND_JSON, Service, ServiceDependency
-from seqloom.text.glossary import Glossary
 
 INLINE_CHARACTERS = 200
 """Requests with at most this many characters are prepared in the event loop, longer ones in another
@@ -60,16 +59,9 @@ async def translate(
     """
     direction = choose_direction(service, request.run, request.source, request.target)
     run = direction.loaded.token_run
-    decoding = choose_decoding(
-        run, request.beam, request.n_best, request.length_penalty, request.length_counts_end
-    )
-    options = PredictionOptions(
-        request.n_best,
-        attention=request.attention or request.alignment or request.heads,
-        heads=request.heads,
-        probabilities=probabilities,
-    )
-    prepared = await prepare_texts(direction, request, decoding)
+    options = replace(request.search_options(), probabilities=probabilities)
+    decoding = choose_decoding(run, options)
+    prepared = await prepare_texts(direction, request.texts, options, decoding)
     by_segment = await search_segments(direction.loaded, prepared, decoding, options)
     # The response contains the attention weights of the segments, not those of whole texts.
     predictions = prepared.join(by_segment, attention=False)
@@ -100,18 +92,15 @@ def check_translation(service: Service, request: TranslateRequest) -> None:
     limits = service.limits
     limits.check_texts("texts", request.texts)
     check_not_blank("texts", request.texts)
-    check_maximum("beam", request.beam, limits.beam)
-    check_maximum("n_best", request.n_best, limits.n_best)
+    limits.check_options(request)
     if request.prefix is not None:
         limits.check_texts("prefix", [request.prefix])
-        if len(request.texts) > 1 or request.split:
+        if len(request.texts) > 1 or request.options.split:
             raise invalid_field(
                 "prefix",
                 "needs a single text that is not split into sentences; send one text, and omit the "
                 "field split",
             )
-    if request.glossary is not None:
-        limits.check_glossary("glossary", request.glossary)
 
 
 @dataclass(frozen=True)
@@ -196,26 +185,19 @@ def _matching_pair(
 
 
 async def prepare_texts(
-    direction: Direction, request: TranslateRequest, decoding: DecodingConfig
+    direction: Direction,
+    texts: Sequence[str],
+    options: PredictionOptions,
+    decoding: DecodingConfig,
 ) -> PreparedTexts:
-    """Split the texts of a request into segments, and tokenise the segments.
+    """Split texts into segments, and tokenise the segments.
 
     Raises DataError if a segment or the prefix is too long for the model.
     """
-    run, texts = direction.loaded.token_run, request.texts
-    options = PredictionOptions(
-        prefixes=None if request.prefix is None else [request.prefix],
-        split=request.split,
-        pass_through=request.pass_through,
-        glossary=None if request.glossary is None else Glossary.of(request.glossary),
-    )
-
-    def prepare() -> PreparedTexts:
-        return run.prepare_texts(texts, options, decoding, direction.tag)
-
+    run = direction.loaded.token_run
     if sum(map(len, texts)) <= INLINE_CHARACTERS:
-        return prepare()
-    return await asyncio.to_thread(prepare)
+        return run.prepare_texts(texts, options, decoding, direction.tag)
+    return await asyncio.to_thread(run.prepare_texts, texts, options, decoding, direction.tag)
 
 
 async def search_segments(
@@ -274,8 +256,8 @@ def _translated_text(
                 Output.from_prediction(
                     prediction,
                     alignment=request.alignment,
-                    attention=request.attention,
-                    heads=request.heads,
+                    attention=bool(request.options.attention),
+                    heads=request.options.heads,
                 )
                 for prediction in segment_outputs
             ],

@@ -105,7 +105,7 @@ class LoadedRun:
         job_type = SearchJobType(
             self.token_run,
             decoding,
-            options,
+            options.of_search(),
             streamed=on_token is not None,
             torch_only=torch_only,
         )

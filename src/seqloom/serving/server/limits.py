@@ -10,6 +10,8 @@ from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_v
 from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.section import Section
 from seqloom.core.errors import ConfigError
+from seqloom.inference.options import OPTIONS
+from seqloom.serving.api.schemas.option_fields import OptionsRequest
 from seqloom.serving.api.schemas.validation import invalid_fields
 from seqloom.serving.errors import ApiError, invalid_field
 
@@ -93,6 +95,15 @@ class Limits(Section):
                     f"{field}[{index}]",
                     f"has {len(text):,} characters; the limit is {self.characters:,} per text",
                 )
+
+    def check_options(self, request: OptionsRequest) -> None:
+        """Raise an error with status 413 or 422 if an option of the request exceeds its limit."""
+        for name, field in request.option_names.items():
+            value, limit = getattr(request, field), OPTIONS[name].limit
+            if isinstance(value, Mapping):
+                self.check_glossary(field, value)
+            elif limit:
+                check_maximum(field, value, getattr(self, limit))
 
     def check_glossary(self, field: str, pairs: Mapping[str, str]) -> None:
         """Raise a 413 error if a glossary has too many pairs or one of its phrases is too long."""

@@ -13,12 +13,12 @@ import torch
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
-from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.decoding.forced import alternatives
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
-from seqloom.serving.api.completion import check_temperature, choose_seed, completion_decoding
+from seqloom.inference.search_settings import completion_search
+from seqloom.serving.api.completion import check_temperature, choose_seed
 from seqloom.serving.api.openai.outputs import (
     IncrementalText,
     OutputTokens,
@@ -36,7 +36,7 @@ from seqloom.serving.api.openai.schemas import (
     TokenLogprobs,
     TokenUsage,
 )
-from seqloom.serving.api.schemas.predictions import CompleteRequest, to_json_number
+from seqloom.serving.api.schemas.predictions import to_json_number
 from seqloom.serving.api.streaming import OutputStream, respond_with_events
 from seqloom.serving.errors import OPENAI_ERROR_RESPONSES, invalid_field, openai_error_body
 from seqloom.serving.server.catalogue import LoadedRun
@@ -141,15 +141,18 @@ class CompletionWork:
         self.count = request.n or 1
         self._identifier = f"cmpl-{secrets.token_hex(12)}"
         self._created = int(time.time())
-        settings = CompleteRequest(
-            samples=self.count,
-            temperature=1.0 if request.temperature is None else request.temperature,
-            top_p=1.0 if request.top_p is None else request.top_p,
-            seed=request.seed,
+        self._options = choose_seed(
+            PredictionOptions(
+                self.count,
+                temperature=1.0 if request.temperature is None else request.temperature,
+                top_k=0,
+                top_p=1.0 if request.top_p is None else request.top_p,
+                seed=request.seed,
+                stop_at_newline=False,
+                attention=False,
+            )
         )
-        self._decoding: DecodingConfig = completion_decoding(
-            loaded.token_run, settings, choose_seed(settings)
-        )
+        self._decoding = completion_search(loaded.token_run.config.decoding, self._options)
 
     async def complete(self) -> OpenAiCompletion:
         async with self._service.admission.admit():
@@ -226,7 +229,7 @@ class CompletionWork:
         predictions = await self._loaded.search(
             [prompt.prepared for prompt in prompts],
             self._decoding,
-            PredictionOptions(self.count, attention=False),
+            self._options,
         )
         return [
             (prompt, self._output(prompt, prediction))

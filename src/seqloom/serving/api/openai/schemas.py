@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from seqloom.serving.api.schemas.predictions import JsonNumber, Text
+from seqloom.serving.api.schemas.option_fields import Text
+from seqloom.serving.api.schemas.predictions import JsonNumber
 
 FinishReason = Literal["stop", "length"]
 

@@ -14,33 +14,21 @@ from seqloom.analysis.explain.lecture_example import (
     LectureScore,
 )
 from seqloom.analysis.matrices import Rows
-from seqloom.serving.api.schemas.predictions import (
-    JsonNumber,
-    Output,
-    RunName,
-    RunRequest,
+from seqloom.serving.api.schemas.option_fields import (
+    OptionsRequest,
     StrictRequest,
     Text,
-    TextResponse,
+    with_option_fields,
 )
+from seqloom.serving.api.schemas.predictions import JsonNumber, Output, RunName, TextResponse
 
 
-class InspectionRequest(RunRequest):
+@with_option_fields("inspect")
+class InspectionRequest(OptionsRequest):
     """A request about one text, which is not split into sentences."""
 
     text: Text = Field(description="A sentence, or the prompt of a language model.")
     target: Text | None = Field(None, description="Target language.")
-    beam: int | None = Field(None, ge=1, description="Beam width. Default: the run's setting.")
-    length_penalty: float | None = Field(
-        None,
-        ge=0,
-        le=10,
-        description="Exponent of the length penalty. Default: the run's setting.",
-    )
-    length_counts_end: bool | None = Field(
-        None,
-        description="Count END in the length of an output. Default: the run's setting.",
-    )
 
 
 class AttentionRequest(InspectionRequest):

@@ -1,28 +1,26 @@
 """Requests and responses of the prediction routes. FastAPI derives /openapi.json from them."""
 
 import math
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.serving.api.languages.pairs import LanguagePair
+from seqloom.serving.api.schemas.option_fields import (
+    Control,
+    OptionsRequest,
+    RunRequest,
+    StrictRequest,
+    Text,
+    with_option_fields,
+)
 from seqloom.serving.server.catalogue import TaskKind
 from seqloom.serving.server.limits import Limits
 
-
-def _check_surrogates(text: str) -> str:
-    """Return the text unchanged. Raises ValueError if it contains half of a surrogate pair.
-
-    JSON can contain one half without the other, but such a text cannot be encoded as UTF-8.
-    """
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("contains half of a surrogate pair; send valid Unicode")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_check_surrogates)]
 RunName = Annotated[str, Field(description="Name of the run that computed the response.")]
 JsonNumber = float | None
 """A number. Null stands for minus infinity, the logarithm of probability 0, because JSON cannot
@@ -32,20 +30,6 @@ encode infinities."""
 def to_json_number(value: float) -> JsonNumber:
     """Return the value, or None for infinities and NaN, which JSON cannot encode."""
     return value if math.isfinite(value) else None
-
-
-class StrictRequest(BaseModel):
-    """Base class of request bodies. Rejects unknown fields and values of the wrong type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class RunRequest(StrictRequest):
-    """Base class of requests that choose a run."""
-
-    run: Text | None = Field(
-        None, description="Name of the run. Default: the only run that supports the request."
-    )
 
 
 class TextResponse(BaseModel):
@@ -58,7 +42,8 @@ class TextResponse(BaseModel):
     )
 
 
-class TranslateRequest(RunRequest):
+@with_option_fields("translate")
+class TranslateRequest(OptionsRequest):
     """Texts to translate."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["Das gefällt mir."]}]})
@@ -68,41 +53,20 @@ class TranslateRequest(RunRequest):
     )
     source: Text | None = Field(None, description="Source language, such as 'de'.")
     target: Text | None = Field(None, description="Target language, such as 'en'.")
-    beam: int | None = Field(None, ge=1, description="Beam width. Default: the run's setting.")
-    n_best: int = Field(1, ge=1, description="Number of outputs per sentence, best first.")
-    length_penalty: float | None = Field(
-        None,
-        ge=0,
-        le=10,
-        description="Exponent of the length penalty: score = log p / length^exponent. "
-        "Default: the run's setting.",
-    )
-    length_counts_end: bool | None = Field(
-        None,
-        description="Count END in the length of an output. Default: the run's setting.",
-    )
     prefix: Text | None = Field(
         None,
         description="Start of the output. Needs a single text, which is then not split.",
     )
-    split: bool | None = Field(
-        None,
-        description="Split texts into sentences and join their translations. "
-        "Default: true if the run was trained on sentences.",
-    )
-    pass_through: bool | None = Field(
-        None,
-        description="Copy parts that the model cannot translate, such as URLs and emoji, to the "
-        "output. Default: the run's setting.",
-    )
-    glossary: dict[Text, Text] | None = Field(
-        None,
-        description="Source phrases and the target phrases that the output must contain for them. "
-        "If this is not possible, the output has a warning.",
-    )
     alignment: bool = Field(False, description="Return word alignments.")
-    attention: bool = Field(False, description="Return the mean attention weights.")
-    heads: bool = Field(False, description="Return the attention weights of each layer and head.")
+
+    def search_options(self) -> PredictionOptions:
+        """The options of the search. It stores attention weights if the response needs them."""
+        options = self.options
+        return replace(
+            options,
+            attention=options.attention or options.heads or self.alignment,
+            prefixes=None if self.prefix is None else [self.prefix],
+        )
 
 
 class Output(BaseModel):
@@ -209,7 +173,8 @@ class TranslateResponse(TextResponse):
     translations: list[TranslatedText] = Field(description="One translation per text, in order.")
 
 
-class CompleteRequest(RunRequest):
+@with_option_fields("complete")
+class CompleteRequest(OptionsRequest):
     """Prompts that a language model continues."""
 
     model_config = ConfigDict(
@@ -219,32 +184,6 @@ class CompleteRequest(RunRequest):
     prompts: list[Text] = Field(
         [""], min_length=1, description="Texts to continue. A prompt can be empty."
     )
-    samples: int = Field(1, ge=1, description="Number of outputs per prompt.")
-    temperature: float = Field(
-        1.0,
-        ge=0,
-        le=100,
-        description="Values below 1 sharpen the distribution; 0 selects the likeliest token.",
-    )
-    top_k: int = Field(
-        0, ge=0, description="Sample from the k likeliest tokens; 0 disables the filter."
-    )
-    top_p: float = Field(
-        1.0,
-        gt=0,
-        le=1,
-        description="Sample from the smallest set of tokens whose total probability is at least p.",
-    )
-    seed: int | None = Field(
-        None,
-        ge=0,
-        lt=2**53,
-        description="Seed of the sampling. Default: a random seed, which the response contains.",
-    )
-    max_length: int | None = Field(
-        None, ge=1, description="Maximum number of tokens, including the prompt."
-    )
-    stop_at_newline: bool = Field(False, description="Stop at the end of the line.")
 
 
 class Completion(BaseModel):
@@ -421,6 +360,7 @@ class RunsResponse(BaseModel):
     version: str = Field(description="Version of seqloom.")
     limits: Limits = Field(description="Request limits of the server.")
     runs: list[RunDescription] = Field(description="All loaded runs.")
+    controls: list[Control] = Field(description="Controls of the web page for options.")
 
 
 class HealthResponse(BaseModel):
