@@ -3,7 +3,7 @@
     python -m tools.call_paths            write both tables into ARCHITECTURE.md
     python -m tools.call_paths --check    compare them with ARCHITECTURE.md; exit code 1 if they differ
 
-Run the first form after a change of these paths, and edit LANDMARKS if a function was renamed. The
+Run the first form after a change of these paths, and edit the landmarks below if a function was renamed. The
 program trains a tiny model and translates with it. `sys.setprofile` reports every call of a Python
 function. At each landmark, the stack of calls is stored, from the function of the command to the
 landmark. A table has one line per function of seqloom on these stacks. Its number is the number of
@@ -138,7 +138,8 @@ class Measurement:
 
     def table(self) -> str:
         """Return the lines of the table. A line is indented by its number of callers in the table."""
-        rows, previous = [], ()
+        rows: list[tuple[int, str, Call]] = []
+        previous: tuple[Call, ...] = ()
         for stack in self.stacks:
             shared = next(
                 (i for i, (a, b) in enumerate(zip(stack, previous, strict=False)) if a != b),
@@ -179,9 +180,7 @@ def measure(path: CallPath) -> Measurement:
     finally:
         sys.setprofile(None)
     if missing := [": ".join(each) for each in path.landmarks if each not in stacks]:
-        raise LookupError(
-            f"not called: {', '.join(missing)}. Edit LANDMARKS in tools/call_paths.py"
-        )
+        raise LookupError(f"not called: {', '.join(missing)}. Edit its name in tools/call_paths.py")
     return Measurement(path, tuple(stacks.values()))
 
 
@@ -210,9 +209,10 @@ def read_docstrings(file: str) -> dict[tuple[str, int], str]:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return {
-        (node.name, min(each.lineno for each in (node, *node.decorator_list))): (
-            ast.get_docstring(node) or ""
-        )
+        (
+            node.name,
+            [*(each.lineno for each in node.decorator_list), node.lineno][0],
+        ): ast.get_docstring(node) or ""
         for node in functions
     }
 
