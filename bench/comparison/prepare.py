@@ -57,6 +57,7 @@ def _write(data: str, temporary: Path, folder: Path) -> None:
     from bench.peers.seqloom.recipe import config_for
     from seqloom.data.corpus.corpus import build_corpus
     from seqloom.data.corpus.vocabularies import train_tokenizers
+    from seqloom.data.modalities.text import TextModality
     from seqloom.data.preparation.request import CorpusRequest
 
     config = config_for(default_workload("transformer", folder, SUBWORDS), data_section(data))
@@ -68,7 +69,7 @@ def _write(data: str, temporary: Path, folder: Path) -> None:
     (temporary / "pieces").mkdir()
     mean_lengths = {}
     for split in ("train", "dev"):
-        corpus = build_corpus(CorpusRequest(config.data, split, source, target))
+        corpus = build_corpus(CorpusRequest(config.data, split, TextModality(source), target))
         count = len(corpus) if split == "train" else min(len(corpus), DEV_LINES)
         for side, get_row in (("source", corpus.source), ("target", corpus.target)):
             rows = [get_row(index).tolist() for index in range(count)]

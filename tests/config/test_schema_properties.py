@@ -204,6 +204,7 @@ def test_every_section_is_part_of_the_schema() -> None:
         return {parent}.union(*(descendants(child) for child in parent.__subclasses__()))
 
     abstract = {
+        "AnyCorpusConfig",
         "Section",
         "PartConfig",
         "ExtensionConfig",

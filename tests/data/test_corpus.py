@@ -21,6 +21,7 @@ from seqloom.data.corpus.filters import (
     LONG_TARGET,
     RATIO,
 )
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import read_split
 from seqloom.text.build import train_tokenizer
@@ -37,7 +38,7 @@ def data(tmp_path: Path) -> DataConfig:
 
 @pytest.fixture
 def request_(data: DataConfig) -> CorpusRequest:
-    return CorpusRequest(data, "train", LETTERS, LETTERS)
+    return CorpusRequest(data, "train", TextModality(LETTERS), LETTERS)
 
 
 def texts(corpus: Corpus) -> list[tuple[str, str]]:
@@ -109,7 +110,7 @@ def test_corpus_is_built_once_and_then_loaded_from_the_cache(
     request_: CorpusRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = build_corpus(request_)
-    monkeypatch.setattr("seqloom.data.corpus.corpus.build_text_corpus", None)
+    monkeypatch.setattr("seqloom.data.corpus.corpus.write_corpus", None)
     again = build_corpus(request_)
     assert again.folder == first.folder
     assert texts(again) == texts(first)
@@ -139,7 +140,7 @@ def test_digest_depends_on_everything_that_changes_the_corpus(request_: CorpusRe
         request_,
         replace(request_, split="dev"),
         replace(request_, source=None),
-        replace(request_, source=other),
+        replace(request_, source=TextModality(other)),
         replace(request_, target=other),
         replace(request_, data=data.model_copy(update={"filter": FilterConfig(max_ratio=3)})),
         replace(request_, data=data.model_copy(update={"train": (swapped,)})),

@@ -1,5 +1,6 @@
 """Sequences of vectors with labels: the CSV reader, the text form and the store."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.corpora import FramesConfig
 from seqloom.core.errors import DataError, StorageError
-from seqloom.data.corpus.frame_store import FrameScale, pad_frames
 from seqloom.data.corpus.scaling import Scale
-from seqloom.data.readers.frames import (
+from seqloom.data.modalities.frames import (
+    FrameModality,
     format_frames,
+    pad_frames,
     parse_frames,
     read_frame_sequences,
     read_frames,
@@ -129,29 +132,33 @@ def test_wrong_frames_are_an_error_with_their_position(text: str, message: str) 
         parse_frames(text)
 
 
+def load_frames(folder: Path) -> FrameModality:
+    return FrameModality.load(load_recipe("frames-label").config, folder)
+
+
 def test_training_frames_have_mean_0_and_deviation_1_after_scaling(tmp_path: Path) -> None:
     texts = ["1,5 3,5", "2,5"]
-    scale = FrameScale.learn(texts)
+    scale = FrameModality.of(texts)
     frames = np.concatenate([scale.encode(text) for text in texts])
     np.testing.assert_allclose(frames.mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(frames.std(0), [1, 0], atol=1e-6)  # a constant column stays constant
     scale.save(tmp_path)
-    np.testing.assert_array_equal(FrameScale.load(tmp_path).deviation, scale.deviation)
+    np.testing.assert_array_equal(load_frames(tmp_path).deviation, scale.deviation)
     with pytest.raises(DataError, match=r"a frame has 1 numbers, but the model reads 2 per frame"):
         scale.encode("1 2")
     with pytest.raises(DataError, match=r"there are frames of 1 and 2 numbers"):
-        FrameScale.learn(["1,2", "1"])
+        FrameModality.of(["1,2", "1"])
 
 
-@pytest.mark.parametrize("scale", [FrameScale, Scale])
+@pytest.mark.parametrize("load", [load_frames, Scale.load])
 @pytest.mark.parametrize("content", [None, "{", "{}", "[]", '{"mean": [1]}', "[" * 100_000])
 def test_the_error_about_a_damaged_scale_says_what_to_do(
-    tmp_path: Path, content: str | None, scale: type[FrameScale] | type[Scale]
+    tmp_path: Path, content: str | None, load: Callable[[Path], object]
 ) -> None:
     if content is not None:
         (tmp_path / "scale.json").write_text(content)
     with pytest.raises(StorageError, match=r"scale\.json: cannot be read: .*Restore .* backup"):
-        scale.load(tmp_path)
+        load(tmp_path)
 
 
 def test_a_zero_vector_takes_the_place_of_end() -> None:

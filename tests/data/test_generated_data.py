@@ -21,8 +21,9 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
+from seqloom.data.modalities.frames import parse_frames
+from seqloom.data.modalities.images import read_pixels
 from seqloom.data.readers.bundled import read_bundled
-from seqloom.data.readers.frames import parse_frames
 from seqloom.data.readers.generated.gestures import GESTURES, read_gestures
 from seqloom.data.readers.generated.robot import AXLE, robot_paths
 from seqloom.data.readers.generated.sampling import gaussian
@@ -35,7 +36,6 @@ from seqloom.data.readers.generated.scenes import (
     parse_scene,
     read_scenes,
 )
-from seqloom.data.readers.images import read_pixels
 from seqloom.data.readers.synthetic import read_synthetic
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")

@@ -25,6 +25,7 @@ from seqloom.data.checks.doctor import examine
 from seqloom.data.corpus.corpus import build_corpus
 from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import InvalidLine
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import MAX_LISTED_LINES, read_split
 
@@ -156,7 +157,9 @@ def test_a_data_error_in_vocabulary_training_stays_a_data_error(tmp_path: Path) 
 def test_a_corpus_counts_its_skipped_lines(tmp_path: Path) -> None:
     config = recipe(tmp_path, "data.invalid_lines=skip")
     tokenizers = train_tokenizers(config)
-    request = CorpusRequest(config.data, "train", tokenizers.source, tokenizers.target)
+    assert tokenizers.source is not None
+    source = TextModality(tokenizers.source)
+    request = CorpusRequest(config.data, "train", source, tokenizers.target)
     report = build_corpus(request).report
     assert (report.read, report.kept, report.dropped) == (4, 2, {"invalid line": 2})
 

@@ -13,6 +13,7 @@ from seqloom.core.batch import Padded
 from seqloom.data.batching.collate import collate
 from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
@@ -26,7 +27,7 @@ def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("layout")))
         synthetic = SyntheticConfig(task="sort", examples=EXAMPLES)
         data = DataConfig(train=synthetic, dev=synthetic)
-        source = letters if request.param else None
+        source = TextModality(letters) if request.param else None
         return build_corpus(CorpusRequest(data, "train", source, letters))
 
 

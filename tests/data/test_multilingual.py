@@ -1,6 +1,7 @@
 """Several language pairs in one split: tags, groups, and temperature sampling."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -16,6 +17,7 @@ from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import Example
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
 from seqloom.text.tokenizer import Tokenizer
@@ -45,9 +47,13 @@ def train_shared_tokenizer(data: DataConfig, kind: str = "words") -> Tokenizer:
     return train_tokenizers(load_recipe(tables).config).target
 
 
-def make_corpus(data: DataConfig, tag_side: str = "source", kind: str = "words") -> Corpus:
+def make_corpus(
+    data: DataConfig, tag_side: Literal["source", "target"] = "source", kind: str = "words"
+) -> Corpus:
     tokenizer = train_shared_tokenizer(data, kind)
-    return build_corpus(CorpusRequest(data, "train", tokenizer, tokenizer, tag_side=tag_side))  # type: ignore[arg-type]
+    return build_corpus(
+        CorpusRequest(data, "train", TextModality(tokenizer), tokenizer, tag_side=tag_side)
+    )
 
 
 def test_pairs_are_read_in_order_with_a_tag_before_each_source(folder: Path) -> None:

@@ -17,6 +17,7 @@ from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.packing import PackedLayout, fill_rows, row_length
 from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 from seqloom.text.vocabulary import END, PAD, START
@@ -39,7 +40,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("packing")))
         synthetic = SyntheticConfig(task="sort", examples=120)
         data = DataConfig(train=synthetic, dev=synthetic)
-        return build_corpus(CorpusRequest(data, "train", letters, letters))
+        return build_corpus(CorpusRequest(data, "train", TextModality(letters), letters))
 
 
 def batches_of(layout: BatchLayout, corpus: Corpus, epoch: int = 0) -> list[Batch]:

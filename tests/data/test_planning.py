@@ -14,6 +14,7 @@ from seqloom.core.errors import DataError
 from seqloom.data.batching.planning import plan_batches
 from seqloom.data.corpus.corpus import build_corpus
 from seqloom.data.corpus.dataset import IntArray
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.readers.splits import read_split
 from seqloom.text.build import train_tokenizer
@@ -95,7 +96,7 @@ def test_batches_of_real_data_are_full_and_mix_target_lengths() -> None:
     data = DataConfig(train=config, dev=config)
     lines = [line for e in read_split(data, "train") for line in (e.source, e.target)]
     both = train_tokenizer(SubwordsConfig(size=8_000), lines, (), False)
-    corpus = build_corpus(CorpusRequest(data, "train", both, both))
+    corpus = build_corpus(CorpusRequest(data, "train", TextModality(both), both))
     assert corpus.source_lengths is not None
     batches = plan_batches(corpus.source_lengths, corpus.target_lengths, 4_096, 1, 0)
     check_batches(corpus.source_lengths, corpus.target_lengths, batches, 4_096)

@@ -27,6 +27,7 @@ from seqloom.data.batching.prefetch import (
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.dataset import IntArray
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
@@ -38,7 +39,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("prefetch")))
         synthetic = SyntheticConfig(task="sort", examples=120)
         data = DataConfig(train=synthetic, dev=synthetic)
-        return build_corpus(CorpusRequest(data, "train", letters, letters))
+        return build_corpus(CorpusRequest(data, "train", TextModality(letters), letters))
 
 
 def unchanged(batch: Batch) -> Batch:
@@ -71,7 +72,7 @@ def test_prefetching_keeps_the_temperature(tmp_path: Path) -> None:
     files = tuple(TsvConfig(path=f"{name}.tsv") for name in ("large", "small"))
     letters = train_tokenizer(CharactersConfig(), ["abc"], (), False)
     data = DataConfig(folder=str(tmp_path), train=files, dev=files[0])
-    corpus = build_corpus(CorpusRequest(data, "train", letters, letters))
+    corpus = build_corpus(CorpusRequest(data, "train", TextModality(letters), letters))
     plain = BatchStream(corpus, PaddedLayout(16), 3, temperature=100)
     stream = PrefetchStream(BatchStream(corpus, PaddedLayout(16), 3, temperature=100), unchanged)
     without_temperature = BatchStream(corpus, PaddedLayout(16), 3)

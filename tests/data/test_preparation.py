@@ -36,6 +36,7 @@ from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.dataset import ReadingProgress
 from seqloom.data.corpus.filters import INVALID_LINE
 from seqloom.data.corpus.token_store import TokenWriter
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation import build, file_parts, jobs
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.preparation.workers import write_shards
@@ -67,7 +68,7 @@ def data(tmp_path: Path) -> DataConfig:
 
 @pytest.fixture
 def request_(data: DataConfig) -> CorpusRequest:
-    return CorpusRequest(data, "train", LETTERS, LETTERS)
+    return CorpusRequest(data, "train", TextModality(LETTERS), LETTERS)
 
 
 def contents(corpus: Corpus) -> dict[str, bytes]:
@@ -117,7 +118,7 @@ def test_error_in_a_worker_process_reaches_the_caller(
     (tmp_path / "a.tsv").write_bytes(b"a\tb\n" + b"x" * 2_000_000 + b"\na\tb\n" * 200_000)
     both = data.model_copy(update={"train": (TsvConfig(path="a.tsv"),), "workers": 2})
     with pytest.raises(DataError, match=r"a\.tsv:2: the line is longer than 1,000,000 bytes"):
-        build_corpus(CorpusRequest(both, "train", LETTERS, LETTERS))
+        build_corpus(CorpusRequest(both, "train", TextModality(LETTERS), LETTERS))
 
 
 def test_shards_contain_all_examples_in_order(request_: CorpusRequest) -> None:
@@ -201,7 +202,7 @@ def test_formats_have_the_same_examples_in_shards_as_in_one_part(
     (tmp_path / "a.source").write_text("".join(f"{source}\n" for source, _ in pairs))
     (tmp_path / "a.target").write_text("".join(f"{target}\n" for _, target in pairs))
     config = DataConfig(folder=str(tmp_path), train=corpus, dev=corpus)
-    source = None if isinstance(corpus, LinesConfig) else LETTERS
+    source = None if isinstance(corpus, LinesConfig) else TextModality(LETTERS)
     request = CorpusRequest(config, "train", source, LETTERS)
     sharded = build_corpus(request)
     assert len(inodes(sharded)) > 1
@@ -221,7 +222,10 @@ def test_error_for_parallel_files_of_different_lengths_counts_all_lines(tmp_path
     (tmp_path / "b").write_text("b\n" * 700)
     files = ParallelConfig(source="a", target="b")
     request = CorpusRequest(
-        DataConfig(folder=str(tmp_path), train=files, dev=files), "train", LETTERS, LETTERS
+        DataConfig(folder=str(tmp_path), train=files, dev=files),
+        "train",
+        TextModality(LETTERS),
+        LETTERS,
     )
     with pytest.raises(DataError, match=r"a has 1000 lines, .*b has 700 lines: line 701 of"):
         build_corpus(request)
@@ -235,7 +239,7 @@ def test_invalid_lines_of_all_shards_are_listed_with_their_line_numbers(
         lines[number - 1] = "no tab"
     (tmp_path / "a.tsv").write_text("\n".join(lines))
     data = data.model_copy(update={"train": (TsvConfig(path="a.tsv"),)})
-    request = CorpusRequest(data, "train", LETTERS, LETTERS)
+    request = CorpusRequest(data, "train", TextModality(LETTERS), LETTERS)
     with pytest.raises(DataError, match=r"(?s)3 lines cannot.*:3: .*:200: .*:399: "):
         build_corpus(request)
     skipping = replace(request, data=data.model_copy(update={"invalid_lines": "skip"}))
@@ -378,7 +382,7 @@ def test_copied_corpus_is_checked_once_and_used(
 ) -> None:
     corpus = build_corpus(request_)
     os.utime(corpus.folder / "00001" / "source.ids", (1, 1))
-    monkeypatch.setattr("seqloom.data.corpus.corpus.build_text_corpus", None)
+    monkeypatch.setattr("seqloom.data.corpus.corpus.write_corpus", None)
     build_corpus(request_)
     monkeypatch.setattr("seqloom.data.corpus.disk_cache.sha256", None)
     build_corpus(request_)

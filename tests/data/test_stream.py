@@ -19,6 +19,7 @@ from seqloom.data.batching.layout import BatchLayout, PaddedLayout
 from seqloom.data.batching.packing import PackedLayout
 from seqloom.data.batching.stream import BATCH_RULES, BatchStream
 from seqloom.data.corpus.corpus import Corpus, build_corpus
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.build import train_tokenizer
 
@@ -30,7 +31,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("stream")))
         synthetic = SyntheticConfig(task="reverse", examples=200)
         data = DataConfig(train=synthetic, dev=synthetic)
-        return build_corpus(CorpusRequest(data, "train", letters, letters))
+        return build_corpus(CorpusRequest(data, "train", TextModality(letters), letters))
 
 
 def equal(first: Batch, second: Batch) -> bool:

@@ -17,6 +17,7 @@ from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.variants import build_variants
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation import file_parts
 from seqloom.data.preparation.build import shard_folders
 from seqloom.data.preparation.request import CorpusRequest
@@ -66,7 +67,7 @@ def request_(tmp_path: Path) -> CorpusRequest:
     (tmp_path / "a.tsv").write_text("".join(f"{line}\t{line}\n" for line in LINES))
     file = TsvConfig(path="a.tsv")
     data = DataConfig(folder=str(tmp_path), train=file, dev=file)
-    return CorpusRequest(data, "train", PLAIN["bpe"], PLAIN["bpe"])
+    return CorpusRequest(data, "train", TextModality(PLAIN["bpe"]), PLAIN["bpe"])
 
 
 def build(
@@ -134,7 +135,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     data = DataConfig(folder=str(folder), train=file, dev=file)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
-        return build(CorpusRequest(data, "train", PLAIN["bpe"], PLAIN["bpe"]))
+        return build(CorpusRequest(data, "train", TextModality(PLAIN["bpe"]), PLAIN["bpe"]))
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqloom.config.schema.decoding import SearchConfig
 from seqloom.core.signature import Signature, Tokens
-from seqloom.data.batching.collate import pad_ids
+from seqloom.data.modalities.text import TextInput
 from seqloom.decoding.build import build_search
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import Hypothesis
@@ -18,7 +18,7 @@ from seqloom.inference.engine.convert import Precision, convert
 from seqloom.inference.engine.translator import CTranslate2Engine
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import ModelInput
+from seqloom.tasks.task import ModelInput, collate_sources
 from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 from support.tiny_runs import tiny_config
 
@@ -69,7 +69,8 @@ def random_sources(count: int = 20, max_length: int = 9) -> list[ModelInput]:
     random = np.random.default_rng(1)
     lengths = random.integers(1, max_length + 1, count)
     return [
-        ModelInput(tuple(random.integers(3, VOCABULARY, length).tolist()), ()) for length in lengths
+        ModelInput(TextInput(tuple(random.integers(3, VOCABULARY, length).tolist())), ())
+        for length in lengths
     ]
 
 
@@ -77,8 +78,7 @@ def random_sources(count: int = 20, max_length: int = 9) -> list[ModelInput]:
 def search_with_torch(
     model: Model, batch: Sequence[ModelInput], request: SearchRequest, decoding: SearchConfig
 ) -> list[list[Hypothesis]]:
-    rows = [np.array(model_input.source, np.int32) for model_input in batch]
-    memory = model.encode(pad_ids(rows, last=END), len(rows))
+    memory = model.encode(collate_sources(batch), len(batch))
     return build_search(decoding)(model.decoder, memory, request)
 
 
@@ -86,6 +86,5 @@ def search_with_torch(
 def score_with_torch(
     model: Model, batch: Sequence[ModelInput], targets: Sequence[Sequence[int]]
 ) -> list[tuple[float, ...]]:
-    rows = [np.array(model_input.source, np.int32) for model_input in batch]
-    memory = model.encode(pad_ids(rows, last=END), len(rows))
+    memory = model.encode(collate_sources(batch), len(batch))
     return [forced.log_probabilities for forced in force(model.decoder, memory, targets)]

@@ -75,7 +75,7 @@ def test_converted_model_computes_the_same(name: str, tmp_path: Path) -> None:
     ]
     expected = score_with_torch(model, batch, targets)
     scores = engine.score(
-        [(one.source or (), target) for one, target in zip(batch, targets, strict=True)]
+        [(one.source_tokens, target) for one, target in zip(batch, targets, strict=True)]
     )
     for expected_row, row in zip(expected, scores, strict=True):
         assert row == pytest.approx(expected_row, abs=1e-4)

@@ -14,6 +14,7 @@ from engine_models import (
 )
 
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SearchConfig
+from seqloom.data.modalities.text import TextInput
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
 from seqloom.inference.engine.convert import MAX_POSITIONS
@@ -111,7 +112,7 @@ def test_texts_longer_than_the_stored_positions_are_left_to_torch(tmp_path: Path
     model = random_model(side(), side(), end_bias=20.0)
     engine = convert_and_load(model, tmp_path)
     (short,) = random_sources(1)
-    too_long = ModelInput((5,) * MAX_POSITIONS, ())
+    too_long = ModelInput(TextInput((5,) * MAX_POSITIONS), ())
     found = engine.search([short, too_long], SearchRequest([9, 9]), GreedyConfig(), "tokens")
     assert found[0] is not None
     assert found[1] is None
@@ -119,7 +120,7 @@ def test_texts_longer_than_the_stored_positions_are_left_to_torch(tmp_path: Path
     found = engine.search([short, short], request, GreedyConfig(), "tokens")
     assert found[0] is None
     assert found[1] is not None
-    longest = ModelInput((5,) * (MAX_POSITIONS - 1), ())
+    longest = ModelInput(TextInput((5,) * (MAX_POSITIONS - 1)), ())
     (answer,) = engine.search([longest], SearchRequest([9]), GreedyConfig(), "tokens")
     (expected,) = search_with_torch(model, [longest], SearchRequest([9]), GreedyConfig())
     assert answer is not None
@@ -128,6 +129,6 @@ def test_texts_longer_than_the_stored_positions_are_left_to_torch(tmp_path: Path
 
 def test_empty_sources_are_left_to_torch(tmp_path: Path) -> None:
     engine = convert_and_load(random_model(side(), side()), tmp_path)
-    assert engine.search([ModelInput((), ())], SearchRequest([9]), GreedyConfig(), "tokens") == [
-        None
-    ]
+    assert engine.search(
+        [ModelInput(TextInput(), ())], SearchRequest([9]), GreedyConfig(), "tokens"
+    ) == [None]

@@ -21,13 +21,14 @@ from seqloom.config.schema.decoding import (
     SearchConfig,
 )
 from seqloom.core.errors import DataError
+from seqloom.data.modalities.images import IMAGE_TOKENS, ImageInput
+from seqloom.data.modalities.text import TextInput
 from seqloom.decoding.fast import captured
 from seqloom.decoding.fast.captured import CapturedSearch, StartedSearch
 from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.search import SearchRequest
 from seqloom.inference import predictor as predictor_module
 from seqloom.inference.batching import (
-    IMAGE_TOKENS,
     batches_by_length,
     halves,
     input_tokens,
@@ -81,7 +82,7 @@ def test_batches_on_a_gpu_fill_the_sizes_of_captured_searches(
     """A captured search for 7 inputs would compute 8 rows."""
     monkeypatch.setattr(predictor_module, "batch_token_budget", lambda device: 21)
     predictor = Predictor(cast("Model", None), cast("TokenTask", None), torch.device(device))
-    batches = predictor._batches([ModelInput((5, 6), ())] * 25, last_batch_factor=1)
+    batches = predictor._batches([ModelInput(TextInput((5, 6)), ())] * 25, last_batch_factor=1)
     assert [len(batch) for batch in batches] == sizes
 
 
@@ -98,7 +99,11 @@ def test_last_batch_takes_up_to_two_budgets(texts: int, expected_batches: int) -
 def test_input_tokens_counts_source_or_prefix_or_a_constant_per_image() -> None:
     """Without the constant, thousands of images would form one batch."""
     image = np.zeros((3, 8, 8), dtype=np.uint8)
-    inputs = (ModelInput((5, 6), (7,)), ModelInput(None, (7,)), ModelInput(None, (), image))
+    inputs = (
+        ModelInput(TextInput((5, 6)), (7,)),
+        ModelInput(None, (7,)),
+        ModelInput(ImageInput(image), ()),
+    )
     assert [input_tokens(model_input) for model_input in inputs] == [3, 2, IMAGE_TOKENS]
     batches = batches_by_length([IMAGE_TOKENS] * 1000, 4096)
     assert max(map(len, batches)) * IMAGE_TOKENS <= 2 * 4096
@@ -398,7 +403,7 @@ def test_more_hypotheses_per_input_mean_fewer_inputs_per_batch(
     encode = Predictor.encode
 
     def counting_encode(self: Predictor, batch: Sequence[ModelInput]) -> Memory:
-        sizes.append(sum(len(model_input.source or ()) + 1 for model_input in batch))
+        sizes.append(sum(len(model_input.source_tokens) + 1 for model_input in batch))
         return encode(self, batch)
 
     monkeypatch.setattr(Predictor, "encode", counting_encode)

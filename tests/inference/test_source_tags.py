@@ -8,6 +8,7 @@ import pytest
 
 from seqloom.config.schema.task import TranslationConfig
 from seqloom.config.schema.text import Normalization
+from seqloom.data.modalities.text import TextModality
 from seqloom.inference.run import load
 from seqloom.inference.source_tags import SourceTags
 from seqloom.inference.texts.preparation import divide_at_tags
@@ -68,7 +69,7 @@ def test_a_text_is_divided_at_its_tags_in_every_unicode_form(
 ) -> None:
     names = ["<2de>", "<2é>"]
     tokenizer = CharacterTokenizer.train(["ab"], Preprocessing(tags=Tags(names, normalization)))
-    task = build_task(TranslationConfig(), tokenizer, tokenizer)
+    task = build_task(TranslationConfig(), TextModality(tokenizer), tokenizer)
     core = unicodedata.normalize(form, "Café crème ﬁn")
     written = unicodedata.normalize(form, tag)
     is_found = bool(tag) and (written == tag or normalization != "none")

@@ -13,6 +13,7 @@ from huggingface_models import sentences
 
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.core.errors import ConfigError
+from seqloom.data.modalities.text import TextModality
 from seqloom.inference.run import Run, load
 from seqloom.inference.target_language import TargetLanguages
 from seqloom.interop.argos_export import check_argos, export_argos, parse_languages
@@ -83,7 +84,7 @@ def test_runs_that_argos_cannot_express_are_refused_with_all_reasons(tmp_path: P
 def test_separate_vocabularies_and_target_languages_are_refused(run: Run) -> None:
     other = copy(run)
     other.task = copy(run.task)
-    other.task.source_tokenizer = WordTokenizer.train(["a"], Preprocessing(), 9, 1)
+    other.task.modality = TextModality(WordTokenizer.train(["a"], Preprocessing(), 9, 1))
     other.languages = TargetLanguages("run", ("<2en>",), tag_is_in_source=True)
     reasons = " ".join(check_argos(other))
     assert "text.shared: Argos has one tokenizer" in reasons

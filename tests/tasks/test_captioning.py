@@ -25,8 +25,8 @@ from seqloom.core.batch import Images
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.corpus.fingerprint import fingerprint
+from seqloom.data.modalities.images import image_names, read_pixels
 from seqloom.data.readers.captions import read_captions
-from seqloom.data.readers.images import image_names, read_pixels
 from seqloom.decoding.fast import compiled
 from seqloom.inference.run import Run
 from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order

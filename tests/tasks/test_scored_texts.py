@@ -9,12 +9,13 @@ import pytest
 
 from seqloom.config.schema.names import ScoreName
 from seqloom.config.schema.text import Normalization, WhitespaceConfig
-from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.example import Example
+from seqloom.data.modalities.frames import FrameModality
+from seqloom.data.modalities.images import ImageModality
+from seqloom.data.modalities.text import TextModality
 from seqloom.inference.evaluation.groups import mean_scores, score_groups
 from seqloom.metrics.score import Score
 from seqloom.tasks.captioning import Captioning
-from seqloom.tasks.frame_labelling import FrameLabelling
 from seqloom.tasks.labelling import Labelling
 from seqloom.tasks.token_task import TokenTask
 from seqloom.tasks.translation import Translation
@@ -32,12 +33,13 @@ def tokenizer(form: Normalization = "nfc") -> Tokenizer:
 
 def tasks(form: Normalization) -> dict[str, TokenTask]:
     target = tokenizer(form)
-    scale = FrameScale(np.zeros(1, np.float32), np.ones(1, np.float32))
+    source = TextModality(target)
+    frames = FrameModality(np.zeros(1, np.float32), np.ones(1, np.float32))
     return {
-        "translation": Translation(target, target, [*SCORES, "sari"]),
-        "labels": Labelling(target, target, SCORES),
-        "captioning": Captioning(target, 8, 0),
-        "frames": FrameLabelling(scale, target, SCORES),
+        "translation": Translation(source, target, [*SCORES, "sari"]),
+        "labels": Labelling(source, target, SCORES),
+        "captioning": Captioning(ImageModality(8, 0), target),
+        "frames": Labelling(frames, target, SCORES),
     }
 
 

@@ -10,6 +10,7 @@ from seqloom.config.schema.task import TranslationConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
+from seqloom.data.modalities.text import TextModality
 from seqloom.inference.run import load
 from seqloom.metrics.sari import sari
 from seqloom.tasks.build import build_task
@@ -22,16 +23,16 @@ ABCDEF = train_tokenizer(CharactersConfig(), ["abcdef"], (), False)
 
 
 def test_vocabularies_are_shared_if_the_tokenizers_are_equal() -> None:
-    task = build_task(TranslationConfig(), ABC, ABCDEF)
+    task = build_task(TranslationConfig(), TextModality(ABC), ABCDEF)
     assert task.signature == Signature(Tokens(ABC.size), Tokens(ABCDEF.size), shared=False)
-    assert build_task(TranslationConfig(), ABC, ABC).signature.shared
+    assert build_task(TranslationConfig(), TextModality(ABC), ABC).signature.shared
     model_input = task.prepare("  ab ")
-    assert model_input.source == tuple(ABC.encode("ab"))
+    assert model_input.source_tokens == tuple(ABC.encode("ab"))
     assert model_input.prefix == ()
 
 
 def test_default_scores() -> None:
-    task = build_task(TranslationConfig(), ABC, ABC)
+    task = build_task(TranslationConfig(), TextModality(ABC), ABC)
     examples = [Example("abc", "abc abc abc abc", ("abc abc abc abc",), "here:1")]
     scores = {score.key: score.value for score in task.scores(["abc abc abc abc"], examples)}
     assert task.source_text(examples[0]) == "abc"
@@ -42,7 +43,7 @@ def test_default_scores() -> None:
 
 def test_recipe_selects_the_scores() -> None:
     config = TranslationConfig(scores=("word-error-rate", "phoneme-error-rate"))
-    task = build_task(config, ABC, ABC)
+    task = build_task(config, TextModality(ABC), ABC)
     examples = [Example("a", "K AE", ("K AE", "K EY"), "here:1")]
     scores = task.scores(["K EY"], examples)
     assert [score.key for score in scores] == ["word-error-rate", "phoneme-error-rate"]
@@ -57,7 +58,7 @@ def test_scores_of_simplification_and_summarisation() -> None:
         "exact-match",
         "exact-match-tokenised",
     )
-    task = build_task(TranslationConfig(scores=names), ABC, ABC)
+    task = build_task(TranslationConfig(scores=names), TextModality(ABC), ABC)
     examples = [Example("abc a", " abc  b", (" abc  b",), "here:1")]
     scores = task.scores(["abc b"], examples)
     assert [score.key for score in scores] == list(names)
@@ -71,7 +72,7 @@ def test_lowercase_tokenizers_are_scored_without_case() -> None:
     lowercase, cased = (
         {score.key: score for score in task.scores([text], [example])}
         for task in (
-            build_task(TranslationConfig(), tokenizer, tokenizer)
+            build_task(TranslationConfig(), TextModality(tokenizer), tokenizer)
             for tokenizer in (
                 train_tokenizer(CharactersConfig(), [text], (), True),
                 train_tokenizer(CharactersConfig(), [text], (), False),

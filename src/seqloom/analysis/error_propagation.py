@@ -165,7 +165,7 @@ def _batches(run: Run, examples: Sequence[Example]) -> Iterator[tuple[list[int],
     """
     prepared = [run.task.prepare(run.task.source_text(example)) for example in examples]
     run.predictor.check_input_lengths(prepared)
-    order = sorted(range(len(examples)), key=lambda i: len(prepared[i].source or ()))
+    order = sorted(range(len(examples)), key=lambda i: prepared[i].source_length or 0)
     for start in range(0, len(order), BATCH_SIZE):
         indices = order[start : start + BATCH_SIZE]
         yield indices, [prepared[index] for index in indices]

@@ -11,6 +11,7 @@ Other letters are explained where they are used.
 There is one mask convention: True marks a real position, False marks padding.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -20,14 +21,39 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Padded:
+class Source(ABC):
+    """The source side of a batch, with one source per row.
+
+    values: (B, …) the sources
+    """
+
+    values: Tensor
+
+    @abstractmethod
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """Return a copy with `function` applied to every tensor."""
+
+    @abstractmethod
+    def with_rows(self, rows: int) -> Self:
+        """Append blank sources until there are `rows` rows."""
+
+    def to(self, device: torch.device) -> Self:
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+
+def _with_rows(tensor: Tensor, rows: int) -> Tensor:
+    """(B, …) -> (rows, …), zeros in the new rows"""
+    return torch.cat([tensor, tensor.new_zeros(rows - len(tensor), *tensor.shape[1:])])
+
+
+@dataclass(frozen=True)
+class Padded(Source):
     """Sequences of unequal length, padded on the right to the longest one.
 
     values:  (B, T) token ids or (B, T, D) vectors
     lengths: (B,) number of real positions in each row
     """
 
-    values: Tensor
     lengths: Tensor
 
     @property
@@ -42,32 +68,28 @@ class Padded:
         return self.values if self.values.dim() == 2 else None
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Return a copy with `function` applied to every tensor."""
         return type(self)(function(self.values), function(self.lengths))
 
-    def to(self, device: torch.device) -> Self:
-        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+    def with_rows(self, rows: int) -> Self:
+        # Attention needs at least one source position, so a blank source has the length 1.
+        lengths = _with_rows(self.lengths, rows)
+        lengths[len(self.lengths) :] = 1
+        return type(self)(_with_rows(self.values, rows), lengths)
 
 
 @dataclass(frozen=True)
-class Images:
+class Images(Source):
     """The images of a batch, all of the same size.
 
     values: (B, C, height, width) bytes, 0 to 255, with C colour channels
     """
 
-    values: Tensor
-
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Return a copy with `function` applied to every tensor."""
         return type(self)(function(self.values))
 
-    def to(self, device: torch.device) -> Self:
-        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
-
-
-Source = Padded | Images
-"""The source side of a batch."""
+    def with_rows(self, rows: int) -> Self:
+        """Append black images until there are `rows` images."""
+        return type(self)(_with_rows(self.values, rows))
 
 
 @dataclass(frozen=True)
@@ -140,7 +162,7 @@ def _same_pair(queries: Tensor, keys: Tensor) -> Tensor:
 class Batch:
     """The examples of one training step.
 
-    source:  source sequences or images; None for a language model
+    source:  the sources, such as sequences of tokens or images; None for a language model
     inputs:  the decoder's inputs: START, then the target without END
     targets: the token to predict at each position: the target, then END
     packing: which pair each position belongs to; None if each row holds one pair

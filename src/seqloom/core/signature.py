@@ -5,6 +5,10 @@ whether the model has an encoder, and the sizes of the embeddings and the output
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # imports torch, which takes seconds, and worker processes do not need it
+    from seqloom.core.batch import Source
 
 
 @dataclass(frozen=True)
@@ -13,12 +17,27 @@ class Tokens:
 
     count: int
 
+    def blank(self, rows: int, length: int) -> "Source":
+        """Return sources of this type. Their content does not matter."""
+        import torch
+
+        from seqloom.core.batch import Padded
+
+        return Padded(torch.full((rows, length), 4), torch.full((rows,), length))
+
 
 @dataclass(frozen=True)
 class Vectors:
     """A vector of `width` real numbers at every position."""
 
     width: int
+
+    def blank(self, rows: int, length: int) -> "Source":
+        import torch
+
+        from seqloom.core.batch import Padded
+
+        return Padded(torch.zeros(rows, length, self.width), torch.full((rows,), length))
 
 
 @dataclass(frozen=True)
@@ -29,10 +48,22 @@ class Pixels:
     height: int
     width: int
 
+    def blank(self, rows: int, length: int) -> "Source":
+        """Return black images. `length` has no meaning for images."""
+        import torch
+
+        from seqloom.core.batch import Images
+
+        shape = (rows, self.channels, self.height, self.width)
+        return Images(torch.zeros(shape, dtype=torch.uint8))
+
 
 @dataclass(frozen=True)
 class NoSource:
     """No source: the model is a decoder only (a language model)."""
+
+    def blank(self, rows: int, length: int) -> None:
+        return None
 
 
 SourceSpec = Tokens | Vectors | Pixels | NoSource

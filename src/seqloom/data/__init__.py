@@ -9,11 +9,13 @@ The packages, what they convert to what, and their main functions and classes:
     checks       statistics and warnings     examine
 
 from seqloom.config.loading.loader import load_recipe
-from seqloom.data import BatchStream, CorpusRequest, PaddedLayout, build_corpus, train_tokenizers
+from seqloom.data import BatchStream, CorpusRequest, PaddedLayout, TextModality
+from seqloom.data import build_corpus, train_tokenizers
 
 config = load_recipe("recipe.toml").config
 tokenizers = train_tokenizers(config)
-corpus = build_corpus(CorpusRequest(config.data, "train", *tokenizers))
+source = TextModality(tokenizers.source)
+corpus = build_corpus(CorpusRequest(config.data, "train", source, tokenizers.target))
 batch = next(BatchStream(corpus, PaddedLayout(budget=4096), seed=1))
 """
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from seqloom.data.corpus.series_dataset import SeriesDataset
     from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
     from seqloom.data.example import Example, InvalidLine, Split
+    from seqloom.data.modalities.text import TextModality
     from seqloom.data.preparation.request import CorpusRequest
     from seqloom.data.readers.series import SeriesWindow, read_windows
     from seqloom.data.readers.splits import merge_references, read_corpus, read_split
@@ -59,6 +62,7 @@ _MODULES = {
     "SeriesDataset": "corpus.series_dataset",
     "SeriesWindow": "readers.series",
     "Split": "example",
+    "TextModality": "modalities.text",
     "Tokenizers": "corpus.vocabularies",
     "WindowLayout": "batching.windows",
     "build_corpus": "corpus.corpus",
@@ -91,6 +95,7 @@ __all__ = [
     "SeriesDataset",
     "SeriesWindow",
     "Split",
+    "TextModality",
     "Tokenizers",
     "WindowLayout",
     "build_corpus",

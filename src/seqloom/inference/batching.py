@@ -24,9 +24,6 @@ CPU_BATCH_TOKENS = 4_096
 hypotheses, its tokens are counted once per hypothesis. Larger batches are not faster."""
 LAST_BATCH_FACTOR = 2
 """The last batch may be larger than the token budget by this factor."""
-IMAGE_TOKENS = 64
-"""An image counts as this many tokens in the token budget. Encoding an image on a CPU takes some
-megabytes, and batches of more than a few dozen images are not faster."""
 GPU_BYTES_PER_TOKEN = 2**21
 """The token budget on a GPU is the size of the GPU memory, divided by this number of bytes. A large
 model needs only about a twentieth of this number per token. The rest of the memory is left for the
@@ -92,15 +89,11 @@ def hypotheses_per_input(decoding: DecodingConfig) -> int:
 def input_tokens(model_input: ModelInput) -> int:
     """Return the size of an input in tokens, which is used to limit the size of a batch.
 
-    This is the number of source tokens or frames, plus 1 for END. An image counts as `IMAGE_TOKENS`
-    tokens. For a language model, which has no source, the tokens of the prefix are counted instead.
+    This is `SourceInput.size`. For a language model, which has no source, the tokens of the prefix
+    are counted instead, plus 1 for END.
     """
-    if model_input.image is not None:
-        return IMAGE_TOKENS
-    if model_input.frames is not None:
-        return len(model_input.frames) + 1
-    source = model_input.prefix if model_input.source is None else model_input.source
-    return len(source) + 1
+    source = model_input.source
+    return len(model_input.prefix) + 1 if source is None else source.size
 
 
 def batches_by_length(

@@ -24,8 +24,8 @@ def output_limit(
     newline: id of the newline token if the model was trained on a long text. The default limit then
              allows more tokens after the prefix. None for other models
     """
-    source = model_input.prefix if model_input.source is None else model_input.source
-    limit = default_max_length(len(source), decoding)
+    length = model_input.source_length
+    limit = default_max_length(len(model_input.prefix) if length is None else length, decoding)
     if model_input.max_length is not None:
         limit = model_input.max_length
     elif decoding.max_length is None:

@@ -129,11 +129,8 @@ def build_prediction(
     target, tokens = task.target_tokenizer, hypothesis.tokens
     end = (END,) if hypothesis.finished else ()
     source_pieces: tuple[str, ...] = ()
-    if model_input.source is not None and task.source_tokenizer is not None:
-        source_pieces = (*task.source_tokenizer.pieces(model_input.source), SPECIAL_TOKENS[END])
-    elif model_input.frames is not None:
-        numbers = range(1, len(model_input.frames) + 1)
-        source_pieces = (*map(str, numbers), SPECIAL_TOKENS[END])
+    if model_input.source is not None and task.modality is not None:
+        source_pieces = task.modality.pieces(model_input.source)
     prediction = Prediction(
         text=target.decode(tokens[model_input.hidden_prefix :]),
         score=hypothesis.score,
@@ -146,24 +143,25 @@ def build_prediction(
     if hypothesis.attention is None or reduction is None:
         return prediction
     maps = reduction.maps(hypothesis.attention[: len(prediction.pieces)])
-    if model_input.image is not None:  # the grid cells of an image are not words
-        return replace(prediction, attention=maps.mean, heads=maps.heads)
-    assert task.source_tokenizer is not None
-    assert model_input.source is not None
+    # The attention also has columns for padding. An image has no pieces and no padding.
+    length = len(source_pieces) or None
+    if task.source_tokenizer is None:  # only a text has words
+        heads = None if maps.heads is None else maps.heads[..., :length]
+        return replace(prediction, attention=maps.mean[:, :length], heads=heads)
+    source = model_input.source_tokens
     # Neither END nor a hidden tag belongs to a word.
     words = [
         *[NO_WORD] * model_input.hidden_prefix,
         *target.word_of(tokens[model_input.hidden_prefix :]),
     ]
     word_of = (*words, *[NO_WORD] * (len(prediction.pieces) - len(words)))
-    source_word_of = (*task.source_tokenizer.word_of(model_input.source), NO_WORD)
-    length = len(source_pieces)  # the attention also has columns for padding
+    source_word_of = (*task.source_tokenizer.word_of(source), NO_WORD)
     alignment_weights = maps.alignment[:, :length]
     return replace(
         prediction,
         word_of=word_of,
         source_word_of=source_word_of,
-        source_text=task.source_tokenizer.decode(model_input.source),
+        source_text=task.source_tokenizer.decode(source),
         attention=maps.mean[:, :length],
         heads=None if maps.heads is None else maps.heads[..., :length],
         alignment_weights=alignment_weights,

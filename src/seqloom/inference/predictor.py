@@ -8,16 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from seqloom.config.schema.decoding import DecodingConfig, MinimumBayesRiskConfig, SearchConfig
-from seqloom.core.batch import Images, Source
+from seqloom.core.batch import Source
 from seqloom.core.device import as_current_device
 from seqloom.core.errors import DataError
-from seqloom.data.batching.collate import pad_ids
-from seqloom.data.corpus.frame_store import pad_frames
 from seqloom.decoding.build import build_normalisation, build_search
 from seqloom.decoding.fast.captured import CapturedSearch, can_run_static, round_down
 from seqloom.decoding.fast.select import select_fastest
@@ -49,10 +46,9 @@ from seqloom.inference.search_settings import greedy_config
 from seqloom.inference.texts.required_phrases import PhraseForcer
 from seqloom.models.interface import Memory
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import ModelInput
+from seqloom.tasks.task import ModelInput, collate_sources
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import encode_target, newline_id
-from seqloom.text.vocabulary import END
 
 ProgressCallback = Callable[[int, int], None]
 """Called with the number of finished inputs and the total number of inputs. It may raise an
@@ -132,8 +128,8 @@ class Predictor:
         self.check_input_lengths(inputs, options.first)
         indices = [
             index
-            for index, model_input in enumerate(inputs)
-            if model_input.source is None or texts[index].strip()
+            for index, text in enumerate(texts)
+            if self.task.source_tokenizer is None or text.strip()
         ]
         empty = len(texts) - len(indices)
 
@@ -464,21 +460,13 @@ class Predictor:
         return batches_by_length(lengths, budget, last_batch_factor, round_down)
 
     def encode(self, batch: Sequence[ModelInput]) -> Memory:
-        """Encode the sources, images or frames of a batch. All inputs must be of the same kind."""
+        """Encode the sources of a batch."""
         return self.model.encode(self.source(batch), len(batch))
 
     def source(self, batch: Sequence[ModelInput]) -> Source | None:
-        """Return the sources, images or frames of a batch as tensors; None for a language model."""
-        if batch[0].image is not None:
-            images = [one.image for one in batch if one.image is not None]
-            return Images(torch.from_numpy(np.stack(images))).to(self.device)
-        if batch[0].frames is not None:
-            frames = [one.frames for one in batch if one.frames is not None]
-            return pad_frames(frames).to(self.device)
-        if batch[0].source is not None:
-            rows = [np.array(one.source or (), dtype=np.int32) for one in batch]
-            return pad_ids(rows, last=END).to(self.device)
-        return None
+        """Return the sources of a batch as tensors; None for a language model."""
+        source = collate_sources(batch)
+        return None if source is None else source.to(self.device)
 
     def check_input_lengths(self, inputs: Sequence[ModelInput], first: int = 0) -> None:
         """Raise a DataError if a source or prefix exceeds the model's maximum length.
@@ -489,7 +477,7 @@ class Predictor:
         limit = self.model.max_source_length
         check_lengths(
             limit,
-            [one.source_length + 1 for one in inputs],
+            [(one.source_length or 0) + 1 for one in inputs],
             first,
             f"the model reads at most {limit} tokens per line, END included. Split these lines, or "
             f"train with a larger {' and '.join(self.model.source_limits)}:",

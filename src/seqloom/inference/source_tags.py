@@ -30,7 +30,7 @@ class SourceTags:
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "SourceTags":
-        is_expected = config.task.has_text_source and not training_tags(config.data)
+        is_expected = config.has_text_source and not training_tags(config.data)
         return cls(config.text.tags if is_expected else (), config.text.normalization)
 
     def missing(self, texts: Sequence[str]) -> list[int]:

@@ -21,6 +21,7 @@ from seqloom.config.schema.text import ImportedTokenizerConfig, TextConfig
 from seqloom.config.schema.training import TrainingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.storage import TEMPORARY_PREFIX, publish, storage_errors
+from seqloom.data.modalities.text import TextModality
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import create_run
@@ -65,7 +66,7 @@ class ForeignModel:
             training=TrainingConfig(steps=1),  # the setting is required, but not used
             decoding=self.decoding,
         )
-        task = build_task(task_config, self.source, self.target)
+        task = build_task(task_config, TextModality(self.source), self.target)
         model = build_model(config.model, task.signature)
         names = dict(model.named_parameters())
         weights = {name: tensor for name, tensor in self.weights.items() if name in names}

@@ -13,12 +13,12 @@ from seqloom.config.schema.task import (
     TranslationConfig,
 )
 from seqloom.data.corpus.dataset import ProgressCallback, ignore_progress
-from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.corpus.vocabularies import train_tokenizers
+from seqloom.data.modalities.modality import Modality
+from seqloom.data.modalities.registry import learn_modality, load_modality
 from seqloom.data.readers.splits import read_split
 from seqloom.tasks.captioning import Captioning
 from seqloom.tasks.forecast import Forecast
-from seqloom.tasks.frame_labelling import FrameLabelling
 from seqloom.tasks.labelling import Labelling
 from seqloom.tasks.language_model import LanguageModel
 from seqloom.tasks.task import Task
@@ -32,7 +32,7 @@ def learn_task(config: RunConfig, progress: ProgressCallback = ignore_progress) 
     """Build the task of a new run.
 
     A task with token outputs trains its tokenizers on the training split. A task with vectors as
-    sources computes the scale that normalises them.
+    sources computes the numbers that normalise them.
 
     progress: called if another process is training the same tokenizers, or if the cached
               tokenizers are damaged
@@ -40,35 +40,34 @@ def learn_task(config: RunConfig, progress: ProgressCallback = ignore_progress) 
     if isinstance(config.task, ForecastConfig):
         return Forecast.learn(config.task, config.data, config.is_free_running)
     tokenizers = train_tokenizers(config, progress)
-    if isinstance(config.task, LabelsConfig) and config.data.has_frames:
-        scale = FrameScale.learn(example.source for example in read_split(config.data, "train"))
-        return FrameLabelling(scale, tokenizers.target, config.task.scores)
-    return build_task(config.task, *tokenizers)
+    sources = (example.source for example in read_split(config.data, "train"))
+    modality = learn_modality(config, tokenizers.source, sources)
+    return build_task(config.task, modality, tokenizers.target)
 
 
 def load_task(config: RunConfig, folder: Path) -> Task:
     """Load the task of an existing run from the files that `Task.save` wrote."""
     if isinstance(config.task, ForecastConfig):
         return Forecast.load(config.task, folder, config.is_free_running)
-    target = load_tokenizer(folder, "target")
-    if isinstance(config.task, LabelsConfig) and config.data.has_frames:
-        return FrameLabelling(FrameScale.load(folder), target, config.task.scores)
-    source = load_tokenizer(folder, "source") if (folder / "source.json").exists() else None
-    return build_task(config.task, source, target)
+    modality = load_modality(config, folder)
+    return build_task(config.task, modality, load_tokenizer(folder, "target"))
 
 
-def build_task(config: TokenTaskConfig, source: Tokenizer | None, target: Tokenizer) -> TokenTask:
-    """Build a task from tokenizers that are already trained."""
+def build_task(config: TokenTaskConfig, modality: Modality | None, target: Tokenizer) -> TokenTask:
+    """Build a task from what was learned from the training data.
+
+    modality: what the sources are; None if there are none
+    target:   the tokenizer of the targets
+    """
+    if isinstance(config, LanguageModelConfig):
+        return LanguageModel(target)
+    assert modality is not None, f"the task '{config.kind}' needs sources"
     match config:
         case TranslationConfig(scores=scores, tag_side=tag_side):
-            assert source is not None, "translation needs a source tokenizer"
-            return Translation(source, target, scores, tag_side)
+            return Translation(modality, target, scores, tag_side)
         case LabelsConfig(scores=scores):
-            assert source is not None, "labelling needs a source tokenizer"
-            return Labelling(source, target, scores)
-        case LanguageModelConfig():
-            return LanguageModel(target)
-        case CaptioningConfig(size=size, margin=margin):
-            return Captioning(target, size, margin)
+            return Labelling(modality, target, scores)
+        case CaptioningConfig():
+            return Captioning(modality, target)
         case _:
             assert_never(config)

@@ -2,37 +2,23 @@
 
 from collections.abc import Sequence
 
-from seqloom.core.signature import Pixels, Signature, Tokens
+from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
-from seqloom.data.readers.images import read_pixels
+from seqloom.data.modalities.modality import Modality
 from seqloom.metrics.bleu import bleu, bleu_1_with_punctuation, bleu_by_order, chrf
 from seqloom.metrics.error_rates import exact_match
 from seqloom.metrics.score import Score
-from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.tokenizer import Tokenizer
 
 
 class Captioning(TokenTask):
-    """Generates a caption for an image.
+    """Generates a caption for an image."""
 
-    size:   height and width, in pixels, of the images that the model processes
-    margin: images are read with a height and width of `size` + `margin` pixels. The model crops
-            them to `size`
-    """
-
-    def __init__(self, target: Tokenizer, size: int, margin: int) -> None:
+    def __init__(self, modality: Modality, target: Tokenizer) -> None:
+        self.modality = modality
         self.target_tokenizer = target
-        self.signature = Signature(Pixels(3, size, size), Tokens(target.size), shared=False)
-        self.image_size = size + margin
-
-    def prepare(self, text: str) -> ModelInput:
-        """Read the image whose path is `text`."""
-        assert self.image_size is not None
-        return ModelInput(None, (), read_pixels(text.strip(), self.image_size))
-
-    def source_text(self, example: Example) -> str:
-        return example.source
+        self.signature = Signature(modality.spec, Tokens(target.size), shared=False)
 
     def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Return BLEU, chrF, exact match, and the scores that papers on captioning report.

@@ -12,18 +12,18 @@ from seqloom.tasks.translation import Translation
 
 
 class Labelling(Translation):
-    """Predicts labels. This is a translation task in which the source determines the number of
-    target tokens. The decoder is in `models/labels.py`.
+    """Predicts labels for a text or for frames. This is a translation task in which the source
+    determines the number of target tokens. The decoder is in `models/labels.py`.
     """
 
     def prepare(self, text: str) -> ModelInput:
-        """Convert an input text to a model input.
+        """Convert an input to a model input.
 
-        The maximum length of the output is the number of source tokens plus 1, because END follows
-        the labels.
+        The maximum length of the output is the number of source positions plus 1, because END
+        follows the labels.
         """
         prepared = super().prepare(text)
-        return replace(prepared, max_length=max(len(prepared.source or ()), 1) + 1)
+        return replace(prepared, max_length=max(prepared.source_length or 0, 1) + 1)
 
     def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         """Load a split. Raise DataError if the number of labels of an example is wrong."""

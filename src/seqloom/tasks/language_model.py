@@ -41,9 +41,6 @@ class LanguageModel(TokenTask):
         seed = config.training.seed if split == "train" else None
         return LongTextDataset(lines, shape, newline, seed)
 
-    def source_text(self, example: Example) -> str:
-        return ""
-
     def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Return an empty list: generated text has no reference to compare it with."""
         return []

@@ -1,5 +1,6 @@
 """`Task` is the interface between a task and training. `ModelInput` is one input of a model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -7,12 +8,11 @@ from typing import Protocol
 from torch import Tensor
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.core.batch import Batch
+from seqloom.core.batch import Batch, Source
 from seqloom.core.signature import Signature
 from seqloom.data.corpus.dataset import Dataset, ProgressCallback
-from seqloom.data.corpus.frame_store import Frames
 from seqloom.data.example import Split
-from seqloom.data.readers.images import Pixels
+from seqloom.data.modalities.modality import SourceInput
 from seqloom.decoding.search import ExcludedTokens
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import LIKELIHOOD, Objective
@@ -23,31 +23,42 @@ from seqloom.text.glossary import RequiredPhrase
 class ModelInput:
     """One input, ready for a model.
 
-    source:        source token ids; None if the source is not text or there is no source
+    source:        the source; None if the task has none
     prefix:        token ids that the output must start with
-    image:         (3, height, width) pixels; None if the source is not an image
     max_length:    maximum number of output tokens, END included; None if the task sets no maximum
     hidden_prefix: number of tokens at the start of the prefix that are not displayed, such as a
                    language tag
-    frames:        (S, D) normalised vectors; None if the source is not a sequence of vectors
     required_phrases: phrases that the output must contain, each as often as it is listed here
     excluded:      tokens and token sequences that the output must not contain after its prefix;
                    None if there are none
     """
 
-    source: tuple[int, ...] | None
+    source: SourceInput | None
     prefix: tuple[int, ...]
-    image: Pixels | None = None
     max_length: int | None = None
     hidden_prefix: int = 0
-    frames: Frames | None = None
     required_phrases: tuple[RequiredPhrase, ...] = ()
     excluded: ExcludedTokens | None = None
 
     @property
-    def source_length(self) -> int:
-        """Number of source tokens or frames, without END."""
-        return len(self.source or ()) if self.frames is None else len(self.frames)
+    def source_length(self) -> int | None:
+        """Number of source positions, without END. None if there is no source, or if it is not a
+        sequence."""
+        return None if self.source is None else self.source.length
+
+    @property
+    def source_tokens(self) -> tuple[int, ...]:
+        """The source token ids, without END. Empty if the source is not text."""
+        return () if self.source is None else self.source.tokens
+
+
+def collate_sources(inputs: Sequence[ModelInput]) -> Source | None:
+    """Build the source side of a batch, one input per row. Return None if there are no sources.
+
+    inputs: inputs of one task
+    """
+    sources = [one.source for one in inputs if one.source is not None]
+    return sources[0].collate(sources) if sources else None
 
 
 class Task(Protocol):
@@ -59,7 +70,7 @@ class Task(Protocol):
         """Save what was computed from the data before training.
 
         A task with token outputs saves its tokenizers. A task with vectors as sources saves the
-        scale that normalises them.
+        numbers that normalise them.
         """
         ...
 

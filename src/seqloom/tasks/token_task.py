@@ -12,9 +12,9 @@ from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature
 from seqloom.data.corpus.corpus import build_corpus
 from seqloom.data.corpus.dataset import Dataset, ProgressCallback
-from seqloom.data.corpus.frame_store import FrameScale
 from seqloom.data.corpus.variants import build_variants
 from seqloom.data.example import Example, Split
+from seqloom.data.modalities.modality import Modality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.metrics.score import Metric, Score
 from seqloom.metrics.sentence_scores import sentence_bleu_scores, sentence_chrf_scores
@@ -29,11 +29,7 @@ from seqloom.text.vocabulary import PAD
 class TokenTask:
     """A task with token outputs, trained with cross-entropy.
 
-    source_tokenizer: None if the source is not text
-    image_size:       height and width of the images that are read, in pixels; None if the source
-                      is not an image
-    frame_scale:      normalises the numbers of frames; None if the source is not a sequence of
-                      vectors
+    modality:         what the sources are; None if there are none
     tag_side:         where the model reads the tag with which a source text starts, such as <2de>.
                       "source": the tag stays in the source. "target": the tag becomes the first
                       target token
@@ -42,22 +38,30 @@ class TokenTask:
     scores_sources:   True if a score, such as SARI, also compares outputs with their sources
     """
 
-    source_tokenizer: Tokenizer | None = None
+    modality: Modality | None = None
     target_tokenizer: Tokenizer
-    image_size: int | None = None
-    frame_scale: FrameScale | None = None
     tag_side: Literal["source", "target"] = "source"
     metrics: Sequence[Metric] = ()
     scores_sources: bool = False
     signature: Signature
 
+    @property
+    def source_tokenizer(self) -> Tokenizer | None:
+        """The tokenizer of the sources; None if the sources are not text."""
+        return None if self.modality is None else self.modality.tokenizer
+
     def prepare(self, text: str) -> ModelInput:
-        """Convert an input text to a model input."""
-        raise NotImplementedError
+        """Convert an input to a model input.
+
+        text: the input text. For other sources, it is what `Modality.prepare` reads, such as the
+              path of an image
+        """
+        assert self.modality is not None
+        return ModelInput(self.modality.prepare(text), ())
 
     def source_text(self, example: Example) -> str:
         """Return the input text of an example; empty if the task has no source."""
-        raise NotImplementedError
+        return "" if self.modality is None else example.source
 
     def scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Score outputs against the references of their examples. Return an empty list if the task
@@ -90,19 +94,13 @@ class TokenTask:
         return self
 
     def save(self, folder: Path) -> None:
-        if self.source_tokenizer is not None:
-            self.source_tokenizer.save(folder, "source")
+        if self.modality is not None:
+            self.modality.save(folder)
         self.target_tokenizer.save(folder, "target")
 
     def corpus(self, config: RunConfig, split: Split, progress: ProgressCallback) -> Dataset:
         request = CorpusRequest(
-            config.data,
-            split,
-            self.source_tokenizer,
-            self.target_tokenizer,
-            self.image_size,
-            self.tag_side,
-            self.frame_scale,
+            config.data, split, self.modality, self.target_tokenizer, self.tag_side
         )
         sampling = config.text.sampling
         if split == "train" and sampling is not None:

@@ -6,6 +6,7 @@ from typing import Literal
 from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
+from seqloom.data.modalities.modality import Modality
 from seqloom.metrics.build import build_metric
 from seqloom.metrics.sari import sari
 from seqloom.metrics.score import Score
@@ -22,29 +23,30 @@ TER tries every shift of every phrase, for each reference."""
 class Translation(TokenTask):
     """Maps a source text to a target text."""
 
+    modality: Modality
+
     def __init__(
         self,
-        source: Tokenizer,
+        modality: Modality,
         target: Tokenizer,
         scores: Sequence[ScoreName | SourceScoreName | ExtensionName],
         tag_side: Literal["source", "target"] = "source",
     ) -> None:
-        self.source_tokenizer = source
+        self.modality = modality
         self.target_tokenizer = target
         self._score_names = scores
         self.metrics = [
             build_metric(name, target.preprocessing.lowercase) for name in scores if name != "sari"
         ]
         self.scores_sources = "sari" in scores
-        self._source = source
         self.tag_side = tag_side
-        self.signature = Signature(
-            Tokens(source.size), Tokens(target.size), shared=source.digest == target.digest
-        )
+        source = modality.tokenizer
+        shared = source is not None and source.digest == target.digest
+        self.signature = Signature(modality.spec, Tokens(target.size), shared=shared)
 
     def with_fast_scores(self, needed: str) -> "Translation":
         names = [name for name in self._score_names if name not in SLOW_SCORES or name == needed]
-        return Translation(self._source, self.target_tokenizer, names, self.tag_side)
+        return Translation(self.modality, self.target_tokenizer, names, self.tag_side)
 
     def prepare(self, text: str) -> ModelInput:
         """Convert an input text to a model input.
@@ -56,10 +58,7 @@ class Translation(TokenTask):
         if self.tag_side == "target":
             tag, rest = self.target_tokenizer.preprocessing.tags.first(rest)
         prefix = tuple(self.target_tokenizer.encode(tag)) if tag else ()
-        return ModelInput(tuple(self._source.encode(rest)), prefix, hidden_prefix=len(prefix))
-
-    def source_text(self, example: Example) -> str:
-        return example.source
+        return ModelInput(self.modality.prepare(rest), prefix, hidden_prefix=len(prefix))
 
     def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Compute the scores that the recipe lists, in the same order.

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqloom.core.batch import Batch, Images, Padded, Source
-from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
+from seqloom.core.batch import Batch, Padded
+from seqloom.core.signature import Signature
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import Task
 
@@ -42,15 +42,7 @@ def blank_batch(signature: Signature, rows: int, source_length: int, target_leng
         values = torch.full((rows, length), 4)
         return Padded(values, torch.full((rows,), length))
 
-    source: Source | None = None
-    match signature.source:
-        case Tokens():
-            source = tokens(source_length)
-        case Vectors(width):
-            frames = torch.zeros(rows, source_length, width)
-            source = Padded(frames, torch.full((rows,), source_length))
-        case Pixels(channels, height, width):
-            source = Images(torch.zeros(rows, channels, height, width, dtype=torch.uint8))
+    source = signature.source.blank(rows, source_length)
     return Batch(source, tokens(target_length), tokens(target_length))
 
 

@@ -65,7 +65,7 @@ def _attention_figure(run: Run, image: str, prediction: Prediction) -> CaptionAt
 
     The image is cropped to its central square, because the model reads only this part.
     """
-    from seqloom.core.signature import Pixels
+    from seqloom.data.modalities.images import ImageModality
     from seqloom.viz.caption_attention import CaptionAttention
 
     if prediction.attention is None:
@@ -73,12 +73,9 @@ def _attention_figure(run: Run, image: str, prediction: Prediction) -> CaptionAt
             f"{run.folder}: the decoder of this model has no attention to draw. Train with "
             "model.decoder.attention.kind = 'attention'."
         )
-    pixels = run.task.prepare(image).image
-    assert pixels is not None
-    source = run.task.signature.source
-    assert isinstance(source, Pixels)
-    margin = (pixels.shape[-1] - source.width) // 2
-    centre = pixels[:, margin : margin + source.width, margin : margin + source.width]
+    modality = run.task.modality
+    assert isinstance(modality, ImageModality)
+    centre = modality.centre(modality.prepare(image))
     return CaptionAttention(
         prediction.text, centre, prediction.pieces, prediction.attention.tolist()
     )

@@ -118,7 +118,7 @@ def _read_sequences(run: Run, text: str) -> list[tuple[str | None, str]]:
     sequence that is given as text has no name: its name is None.
     """
     from seqloom.config.schema.corpora import FramesConfig
-    from seqloom.data.readers.frames import read_frame_sequences
+    from seqloom.data.modalities.frames import read_frame_sequences
     from seqloom.data.readers.text_files import locate
 
     if not text.endswith((".csv", ".csv.gz")):

@@ -44,7 +44,15 @@ def list_file_names(names: FileNames) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-class TaggedCorpusConfig(Section):
+class AnyCorpusConfig(Section):
+    """Base class of all corpora."""
+
+    modality: ClassVar[str] = "text"
+    """What the sources are: "text", "images", "frames", "series", or "none" for text without
+    sources. `data/modalities/registry.py` has a class for each."""
+
+
+class TaggedCorpusConfig(AnyCorpusConfig):
     """Settings shared by all corpora of text pairs. They are needed only if a recipe has several
     languages or tags."""
 
@@ -197,21 +205,23 @@ class TmxConfig(TaggedCorpusConfig):
         return self
 
 
-class LinesConfig(Section):
+class LinesConfig(AnyCorpusConfig):
     """Plain text with one sentence per line, for models without a source."""
 
+    modality: ClassVar[str] = "none"
     kind: Literal["lines"] = "lines"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.txt", or a list of both. May be compressed with
     gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
 
 
-class CaptionsConfig(Section):
+class CaptionsConfig(AnyCorpusConfig):
     """Images, each with one or several captions.
 
     A line of `captions` is name<TAB>caption. A number after the name, as in dog.jpg#3, is ignored.
     """
 
+    modality: ClassVar[str] = "images"
     kind: Literal["captions"] = "captions"
     images: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
     """Paths of folders, zip or tar files with the images."""
@@ -222,10 +232,11 @@ class CaptionsConfig(Section):
     have a caption."""
 
 
-class ScenesConfig(Section):
+class ScenesConfig(AnyCorpusConfig):
     """Generated images of two coloured shapes, with captions such as "a red circle above a blue
     square". No caption of dev or test occurs in training."""
 
+    modality: ClassVar[str] = "images"
     kind: Literal["scenes"] = "scenes"
     examples: int = Field(gt=0)
     """Number of images to generate."""
@@ -233,10 +244,11 @@ class ScenesConfig(Section):
     """Seed of the generator. Default: 0."""
 
 
-class FramesConfig(Section):
+class FramesConfig(AnyCorpusConfig):
     """Sequences of real-valued vectors (frames) with labels, in a CSV file with a header line and one
     row per frame. The rows of a sequence follow each other."""
 
+    modality: ClassVar[str] = "frames"
     kind: Literal["frames"] = "frames"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.csv", or a list of both. May be compressed with
@@ -263,11 +275,12 @@ class FramesConfig(Section):
         return self
 
 
-class GesturesConfig(Section):
+class GesturesConfig(AnyCorpusConfig):
     """Generated movements of a hand. A frame is the noisy velocity of the hand (two numbers), and the
     label is the gesture: left-circle, right-circle, wave or rest. One frame does not show in which
     direction a circle turns, so a model needs several frames."""
 
+    modality: ClassVar[str] = "frames"
     kind: Literal["gestures"] = "gestures"
     labels: Literal["frame", "sequence"] = "frame"
     """What has a label. "frame": each frame, in a sequence of several gestures. "sequence": the whole
@@ -293,13 +306,14 @@ class GesturesConfig(Section):
         return self
 
 
-class SeriesConfig(Section):
+class SeriesConfig(AnyCorpusConfig):
     """A time series in a CSV file with a header line and one row per time step.
 
     An example is a window of consecutive rows: task.observe rows to read, then task.predict rows to
     forecast.
     """
 
+    modality: ClassVar[str] = "series"
     kind: Literal["series"] = "series"
     path: str
     """Path of the file. May be compressed with gzip or zstd."""
@@ -315,9 +329,10 @@ class SeriesConfig(Section):
     """Number of rows from the start of one example to the next. Default: 1."""
 
 
-class TracksConfig(Section):
+class TracksConfig(AnyCorpusConfig):
     """Recordings of pedestrians. Each line has a frame, the pedestrian's id, and the position x, y."""
 
+    modality: ClassVar[str] = "series"
     kind: Literal["tracks"] = "tracks"
     recordings: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
     """Paths of the files. Give either this or `scene`. Default: []."""
@@ -338,12 +353,13 @@ class TracksConfig(Section):
         return self
 
 
-class RobotConfig(Section):
+class RobotConfig(AnyCorpusConfig):
     """Generated paths of a robot with two wheels. A model forecasts the position x, y of the robot.
     At each step, the model also reads the measured speeds of the left and of the right wheel (the
     context). The direction of the robot is not given: a model has to infer it from the observed
     positions."""
 
+    modality: ClassVar[str] = "series"
     kind: Literal["robot"] = "robot"
     examples: int = Field(gt=0)
     """Number of paths to generate."""
@@ -358,11 +374,12 @@ Language = Literal["de", "en", "fr"]
 """Languages of the bundled sentences."""
 
 
-class LongTextConfig(Section):
+class LongTextConfig(AnyCorpusConfig):
     """One long text, for models without a source. The file is a single sequence of tokens, in which
     each newline is a token. Models read it in windows of fixed length. Several files are joined to
     one text."""
 
+    modality: ClassVar[str] = "none"
     kind: Literal["long-text"] = "long-text"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.txt", or a list of both. May be compressed with
@@ -422,7 +439,7 @@ class BundledConfig(TaggedCorpusConfig):
         return self
 
 
-class BundledLabelsConfig(Section):
+class BundledLabelsConfig(AnyCorpusConfig):
     """The bundled Tatoeba sentences (CC BY 2.0), each once, with labels to predict: the language of
     the sentence, or which of its letters are capitals."""
 
@@ -448,7 +465,7 @@ MAX_FACTS = 9
 """Maximum number of sentences before a question. Their numbers, 1 to 9, are all different."""
 
 
-class SyntheticConfig(Section):
+class SyntheticConfig(AnyCorpusConfig):
     """Generated pairs of source and target for a simple task, such as reversing a string. The
     training, dev and test data of a recipe never share a source."""
 
@@ -505,7 +522,7 @@ class ImportedConfig(TaggedCorpusConfig):
     """Tags of the target languages, for multilingual models. Default: []."""
 
 
-class HoldOutConfig(Section):
+class HoldOutConfig(AnyCorpusConfig):
     """Pairs that are held out of the training corpora, so that training does not use them. Only the
     source text decides whether a pair is held out, so all translations of a sentence are in the
     same split."""
@@ -560,7 +577,7 @@ def language_tag(language: str) -> str:
     return f"<2{language}>"
 
 
-class LanguagesConfig(Section):
+class LanguagesConfig(AnyCorpusConfig):
     """Files of several languages, and the pairs of languages to translate between. Each source text
     gets a tag that names the target language, such as '<2de>' for German."""
 

@@ -7,8 +7,6 @@ from pydantic import BeforeValidator, Field
 from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.corpora import (
     CorpusConfig,
-    FramesConfig,
-    GesturesConfig,
     HoldOutConfig,
     LanguagesConfig,
     LongTextConfig,
@@ -156,9 +154,14 @@ class DataConfig(Section):
         return self.parent_data if self.parent is not None and self.parent.dev else None
 
     @property
+    def modality(self) -> str:
+        """What the sources of the training corpora are."""
+        return self.train[0].modality
+
+    @property
     def has_frames(self) -> bool:
         """True if a training corpus contains sequences of frames (vectors) and their labels."""
-        return any(isinstance(corpus, FramesConfig | GesturesConfig) for corpus in self.train)
+        return any(corpus.modality == "frames" for corpus in self.train)
 
     @property
     def is_long_text(self) -> bool:

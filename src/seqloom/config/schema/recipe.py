@@ -101,9 +101,15 @@ class RunConfig(Section):
         return {**list_extensions(self), **metrics}
 
     @property
+    def modality(self) -> str:
+        """What the sources of the task are. "none" for a language model."""
+        modalities = self.task.modalities
+        return modalities[0] if len(modalities) == 1 else self.data.modality
+
+    @property
     def has_text_source(self) -> bool:
         """True if the source is text."""
-        return self.task.has_text_source and not self.data.has_frames
+        return self.modality == "text"
 
     @property
     def splits_sentences(self) -> bool:

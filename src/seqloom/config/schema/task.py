@@ -15,7 +15,8 @@ Scores = Annotated[tuple[MetricName, ...], Field(min_length=1)]
 class TranslationConfig(Section):
     """Predicts a target sequence of tokens from a source sequence of tokens."""
 
-    has_text_source: ClassVar[bool] = True
+    modalities: ClassVar[tuple[str, ...]] = ("text",)
+    """What the sources can be, by the names of the modalities of corpora."""
 
     kind: Literal["translation"] = "translation"
     scores: Scores = ("bleu", "chrf2", "ter", "exact-match", "token-accuracy")
@@ -31,7 +32,7 @@ class TranslationConfig(Section):
 class LabelsConfig(Section):
     """Predicts one label for a source sequence of tokens, or one label for each of its positions."""
 
-    has_text_source: ClassVar[bool] = True
+    modalities: ClassVar[tuple[str, ...]] = ("text", "frames")
 
     kind: Literal["labels"] = "labels"
     scores: Scores = ("accuracy", "macro-f1", "exact-match")
@@ -42,7 +43,7 @@ class LabelsConfig(Section):
 class LanguageModelConfig(Section):
     """A language model: generates or completes a sequence of tokens, without a source."""
 
-    has_text_source: ClassVar[bool] = False
+    modalities: ClassVar[tuple[str, ...]] = ("none",)
 
     kind: Literal["language-model"] = "language-model"
 
@@ -50,7 +51,8 @@ class LanguageModelConfig(Section):
 class CaptioningConfig(Section):
     """Predicts a sequence of tokens that describes an image."""
 
-    has_text_source: ClassVar[bool] = False
+    modalities: ClassVar[tuple[str, ...]] = ("images",)
+
     kind: Literal["captioning"] = "captioning"
     size: int = Field(80, ge=8, le=1024)
     """Side length, in pixels, of the square image that the encoder reads. Default: 80."""
@@ -62,7 +64,8 @@ class CaptioningConfig(Section):
 class ForecastConfig(Section):
     """Predicts the real-valued vectors that follow a sequence of vectors. The loss is squared error."""
 
-    has_text_source: ClassVar[bool] = False
+    modalities: ClassVar[tuple[str, ...]] = ("series",)
+
     kind: Literal["forecast"] = "forecast"
     observe: int = Field(ge=1)
     """Number of rows that the model reads."""

@@ -8,9 +8,8 @@ models.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from seqloom.core.batch import Batch, Images, Source
+from seqloom.core.batch import Batch, Source
 from seqloom.data.batching.packing import TokenGrid
 from seqloom.data.batching.planning import example_sizes, refuse_too_long
 from seqloom.data.corpus.corpus import Corpus
@@ -63,15 +62,14 @@ class BucketLayout:
         shape = (self.budget // length, length)
         rows = np.arange(len(indices))
         columns = np.zeros_like(rows)
-        source: Source | None = None
-        match sources:
-            case TokenRows():
-                source = TokenGrid(shape, rows, columns, sources).ending_with(END)
-                # Attention needs at least one source position, so END is written to empty rows.
-                source.values[len(indices) :, 0] = END
-                source.lengths[len(indices) :] = 1
-            case Images():
-                source = _with_black_images(sources, shape[0])
+        source: Source | None
+        if isinstance(sources, TokenRows):
+            source = TokenGrid(shape, rows, columns, sources).ending_with(END)
+            # Attention needs at least one source position, so END is written to empty rows.
+            source.values[len(indices) :, 0] = END
+            source.lengths[len(indices) :] = 1
+        else:
+            source = None if sources is None else sources.with_rows(shape[0])
         grid = TokenGrid(shape, rows, columns, targets)
         return Batch(source, grid.starting_with(START), grid.ending_with(END))
 
@@ -80,10 +78,3 @@ class BucketLayout:
         step = 1 << np.maximum(np.floor(np.log2(sizes)).astype(np.int64) - 3, 0)
         step = np.maximum(step, MIN_STEP)
         return np.minimum(-(-sizes // step) * step, self.budget)
-
-
-def _with_black_images(images: Images, rows: int) -> Images:
-    """Append black images until there are `rows` images."""
-    values = images.values
-    black = values.new_zeros(rows - len(values), *values.shape[1:])
-    return Images(torch.cat([values, black]))

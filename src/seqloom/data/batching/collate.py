@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from seqloom.core.batch import Batch, Images, Padded
+from seqloom.core.batch import Batch, Padded, Source
 from seqloom.data.corpus.dataset import IntArray
 from seqloom.data.corpus.token_store import TokenRows
 from seqloom.text.vocabulary import END, PAD, START
 
 
-def collate_rows(sources: TokenRows | Images | Padded | None, targets: TokenRows) -> Batch:
+def collate_rows(sources: TokenRows | Source | None, targets: TokenRows) -> Batch:
     """Build a batch for teacher forcing.
 
     At position t, the decoder reads `inputs` up to t and predicts position t of `targets`:

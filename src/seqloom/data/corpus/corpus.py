@@ -1,13 +1,11 @@
 """Corpus: a tokenised split on disk, built once and read through memory maps."""
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from seqloom.core.batch import Batch
-from seqloom.core.storage import atomic_folder
 from seqloom.data.batching.collate import collate_rows
 from seqloom.data.corpus.dataset import (
     CorpusReport,
@@ -18,22 +16,19 @@ from seqloom.data.corpus.dataset import (
     ignore_progress,
 )
 from seqloom.data.corpus.disk_cache import cache_root, changed_files, resumable_folder
-from seqloom.data.corpus.filters import INVALID_LINE, PairLengths
-from seqloom.data.corpus.frame_store import VALUES_FILE, FrameStore, FrameWriter
-from seqloom.data.corpus.image_store import PIXELS_FILE, ImageStore, ImageWriter
-from seqloom.data.corpus.token_store import TokenStore, TokenWriter
-from seqloom.data.example import Example, InvalidLine, Split
-from seqloom.data.preparation.build import build_text_corpus, finish_corpus, shard_folders
+from seqloom.data.corpus.filters import INVALID_LINE
+from seqloom.data.corpus.token_store import TokenStore
+from seqloom.data.example import Example, Split
+from seqloom.data.modalities.registry import open_sources
+from seqloom.data.preparation.build import shard_folders, write_corpus
 from seqloom.data.preparation.records import held_out_file, read_examples
 from seqloom.data.preparation.request import CorpusRequest
-from seqloom.data.preparation.shard import REPORT, count_group, count_pair
+from seqloom.data.preparation.shard import REPORT
 from seqloom.data.readers.splits import read_split
-from seqloom.text.long_text import encode_target
 
 KIND = "prepared"
 """Name of the folder in the cache that contains all corpora. Change the name when the format of the
 files changes."""
-PROGRESS_EVERY = 1_000
 
 
 class Corpus:
@@ -53,20 +48,11 @@ class Corpus:
         self.report = CorpusReport(**json.loads((folder / REPORT).read_bytes()))
         self._shards = shard_folders(folder)
         self.targets = TokenStore(folder, self._shards, "target")
-        self.sources = self._open_sources()
+        self.sources = open_sources(folder, self._shards)
         self.release()
 
     def __len__(self) -> int:
         return len(self.target_lengths)
-
-    def _open_sources(self) -> TokenStore | ImageStore | FrameStore | None:
-        first = self._shards[0]  # images and frames have only one shard
-        if (first / PIXELS_FILE).exists():
-            return ImageStore(first)
-        if (first / VALUES_FILE).exists():
-            return FrameStore(first)
-        has_text = (first / "source.offsets").exists()
-        return TokenStore(self.folder, self._shards, "source") if has_text else None
 
     @property
     def source_lengths(self) -> IntArray | None:
@@ -75,8 +61,7 @@ class Corpus:
         Text is counted in tokens, other sequences in vectors. None if there are no sources or they
         are images.
         """
-        sources = self.sources
-        return sources.lengths if isinstance(sources, TokenStore | FrameStore) else None
+        return None if self.sources is None else self.sources.lengths
 
     @property
     def target_lengths(self) -> IntArray:
@@ -138,10 +123,7 @@ def build_corpus(request: CorpusRequest, progress: ProgressCallback = ignore_pro
     """
 
     def fill(folder: Path) -> None:
-        if request.image_size is None and request.frames is None:
-            build_text_corpus(request, folder, _training_shards(request), progress)
-        else:
-            _build_other_corpus(request, folder, progress)
+        write_corpus(request, folder, _training_shards(request), progress)
 
     def report_waiting() -> None:
         progress(ReadingProgress(0, waits=True))
@@ -177,64 +159,3 @@ def _training_shards(request: CorpusRequest) -> list[Path]:
         return []
     folder = corpus_folder(replace(request, split="train"))
     return [] if changed_files(folder) else shard_folders(folder)
-
-
-def _build_other_corpus(request: CorpusRequest, folder: Path, progress: ProgressCallback) -> None:
-    """Write a corpus whose sources are images or sequences of vectors.
-
-    Unlike a large text corpus, it is not divided into several shards.
-    """
-    report = CorpusReport(request.split)
-    shard = folder / "00000"
-    if shard.exists():
-        shutil.rmtree(shard)
-    with atomic_folder(shard) as temporary:
-        with (
-            (temporary / "target.ids").open("wb") as ids,
-            (temporary / "target.offsets").open("wb") as offsets,
-        ):
-            targets = TokenWriter(ids, offsets, request.target.size)
-            sources: ImageWriter | FrameWriter
-            if request.frames is not None:
-                sources = FrameWriter(temporary, request.frames)
-            else:
-                assert request.image_size is not None
-                sources = ImageWriter(temporary, request.image_size)
-            _write_examples(request, report, sources, targets, progress)
-            sources.close()
-        report.target_tokens, report.target_unknown = targets.total, targets.unknown
-    finish_corpus(folder, report)
-
-
-def _write_examples(
-    request: CorpusRequest,
-    report: CorpusReport,
-    sources: ImageWriter | FrameWriter,
-    targets: TokenWriter,
-    progress: ProgressCallback,
-) -> None:
-    """Write the examples to `sources` and `targets`. In the training split, leave out the examples
-    that a filter drops. Add the numbers of kept and dropped examples to `report`."""
-
-    def count_skipped(line: InvalidLine) -> None:
-        report.read += 1
-        report.dropped[INVALID_LINE] = report.dropped.get(INVALID_LINE, 0) + 1
-
-    for example in read_split(request.data, request.split, count_skipped):
-        report.read += 1
-        if report.read % PROGRESS_EVERY == 0:
-            progress(ReadingProgress(report.read))
-        target = encode_target(request.target, example.target)
-        is_frames = isinstance(sources, FrameWriter)
-        source_length = len(example.source.split()) if is_frames else None
-        if count_pair(report, PairLengths(source_length, len(target)), request) is not None:
-            continue
-        report.kept += 1
-        count_group(report.parts, example.corpus)
-        targets.append([target])
-        match sources:
-            case ImageWriter():
-                sources.append(example.source)
-            case FrameWriter():
-                report.source_tokens += sources.append(example.source, example.where)
-    progress(ReadingProgress(report.read))

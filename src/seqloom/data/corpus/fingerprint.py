@@ -45,12 +45,12 @@ from seqloom.core.errors import StorageError
 from seqloom.core.storage import sha256, write_file
 from seqloom.data.corpus.disk_cache import cache_root
 from seqloom.data.example import Split
+from seqloom.data.modalities.images import image_container, image_names
 from seqloom.data.readers.bundled import LABELLED_PAIRS, LABELS_VERSION, bundled_file
 from seqloom.data.readers.extension import read_extension
 from seqloom.data.readers.formats.tables import arrow_paths
 from seqloom.data.readers.generated.gestures import GESTURES_VERSION
 from seqloom.data.readers.generated.scenes import SCENE_VERSION
-from seqloom.data.readers.images import image_container, image_names
 from seqloom.data.readers.parallel_files import parallel_paths
 from seqloom.data.readers.splits import (
     corpora_of,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -133,15 +133,19 @@ class TokenStore:
 
 
 class TokenWriter:
-    """Writes texts to the two files of a shard: the token ids, and the offset of each text."""
+    """Writes texts to the two files of a shard: the token ids, and the offset of each text.
 
-    def __init__(self, ids: BinaryIO, offsets: BinaryIO, vocabulary_size: int) -> None:
-        self._ids = ids
+    total:   number of ids written so far
+    unknown: number of ids of UNKNOWN among them
+    """
+
+    def __init__(self, folder: Path, name: str, vocabulary_size: int) -> None:
+        self._ids = (folder / f"{name}.ids").open("wb")
         self._dtype = np.uint16 if vocabulary_size <= MAX_UINT16_VOCABULARY else np.int32
-        self._offsets = offsets
+        self._offsets = (folder / f"{name}.offsets").open("wb")
         self.total = 0
         self.unknown = 0
-        offsets.write(np.int64(0).tobytes())
+        self._offsets.write(np.int64(0).tobytes())
 
     def append(self, texts: Sequence[Sequence[int]]) -> None:
         """Append several texts. Each text is given as a sequence of ids."""
@@ -151,3 +155,7 @@ class TokenWriter:
         self._offsets.write((self.total + np.cumsum(lengths)).tobytes())
         self.total += len(ids)
         self.unknown += int(np.count_nonzero(ids == UNKNOWN))
+
+    def close(self) -> None:
+        self._ids.close()
+        self._offsets.close()

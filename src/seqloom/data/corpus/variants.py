@@ -11,6 +11,7 @@ from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.dataset import ProgressCallback
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
 from seqloom.text.tokenizer import Tokenizer
@@ -32,9 +33,11 @@ def build_variants(
     for index in range(sampling.variants):
         variant_seed = _variant_seed(seed, index)
         source = request.source
+        if isinstance(source, TextModality):
+            source = TextModality(_sampled(source.tokenizer, sampling, variant_seed))
         variant = replace(
             request,
-            source=None if source is None else _sampled(source, sampling, variant_seed),
+            source=source,
             target=_sampled(request.target, sampling, variant_seed),
         )
         folders.append(build_corpus(variant, progress).folder)

@@ -52,7 +52,7 @@ def shard_folders(folder: Path) -> list[Path]:
     return sorted(shards, key=lambda path: int(path.name))
 
 
-def build_text_corpus(
+def write_corpus(
     request: CorpusRequest,
     folder: Path,
     training_shards: Sequence[Path],
@@ -81,7 +81,7 @@ def build_text_corpus(
         lambda read: progress(ReadingProgress(finished + read, total)),
     )
     report = _merge(request, sources, list(map(ShardReport.load, shard_folders(folder))))
-    finish_corpus(folder, report)
+    _finish(folder, report)
     progress(ReadingProgress(report.read, report.read))
 
 
@@ -164,7 +164,7 @@ def _add_report(total: CorpusReport, report: CorpusReport) -> None:
         count_group(total.parts, group, count)
 
 
-def finish_corpus(folder: Path, report: CorpusReport) -> None:
+def _finish(folder: Path, report: CorpusReport) -> None:
     """Write the files that describe the whole corpus, then its manifest.
 
     The digests of files in a shard are copied from the shard's own manifest.

@@ -105,10 +105,12 @@ def split_sources(request: CorpusRequest, training_shards: Sequence[Path]) -> li
     """
     data, split = request.data, request.split
     is_replay = split == "train" and data.replay is not None
-    is_long_text = isinstance(request.target, LongTextTokenizer)
+    is_one_shard = isinstance(request.target, LongTextTokenizer) or (
+        request.source is not None and request.source.is_one_shard
+    )
     corpora = corpora_of(data, split)
-    if is_replay or is_long_text or not corpora:
-        return [SplitSource(None, lambda: _read_whole_split(request), is_one_shard=is_long_text)]
+    if is_replay or is_one_shard or not corpora:
+        return [SplitSource(None, lambda: _read_whole_split(request), is_one_shard=is_one_shard)]
     refuse_missing_files(data, split)
     return [_source(request, corpus, training_shards) for corpus in with_one_hold_out(corpora)]
 

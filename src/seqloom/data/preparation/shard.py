@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -106,9 +106,12 @@ class _Shard:
         # A sampling tokenizer draws its random numbers pair by pair.
         block_size = 1 if is_sampled else BLOCK_EXAMPLES
         with ExitStack() as stack:
-            self.targets = self._writer(stack, "target", self.request.target.size)
+            self.targets = TokenWriter(self.folder, "target", self.request.target.size)
+            stack.callback(self.targets.close)
             source = self.request.source
-            self.sources = None if source is None else self._writer(stack, "source", source.size)
+            self.sources = None if source is None else source.writer(self.folder)
+            if self.sources is not None:
+                stack.callback(self.sources.close)
             examples = self._own_examples(records, stack)
             while block := list(islice(examples, block_size)):
                 self._write_block(block)
@@ -116,15 +119,8 @@ class _Shard:
         progress(self.result.records)
         report.target_tokens, report.target_unknown = self.targets.total, self.targets.unknown
         if self.sources is not None:
-            report.source_tokens, report.source_unknown = self.sources.total, self.sources.unknown
+            report.source_tokens, report.source_unknown = self.sources.tokens, self.sources.unknown
         self.result.save(self.folder)
-
-    def _writer(self, stack: ExitStack, name: str, vocabulary_size: int) -> TokenWriter:
-        ids, offsets = (
-            stack.enter_context((self.folder / f"{name}.{kind}").open("wb"))
-            for kind in ("ids", "offsets")
-        )
-        return TokenWriter(ids, offsets, vocabulary_size)
 
     def _own_examples(self, records: Records, stack: ExitStack) -> Iterator[Example]:
         """Yield the examples of the split. Count invalid lines. Write the examples that are held
@@ -146,8 +142,8 @@ class _Shard:
                 write_record(held_out[split], record)
 
     def _write_block(self, examples: list[Example]) -> None:
-        target_ids, source_ids = self._encode(examples)
-        kept = self._kept(source_ids, target_ids)
+        target_ids, sources = self._encode(examples)
+        kept = self._kept(sources, target_ids)
         report = self.result.report
         report.read += len(examples)
         report.kept += len(kept)
@@ -155,14 +151,15 @@ class _Shard:
             count_group(report.parts, group, len(list(rows)))
         if len(kept) < len(examples):
             target_ids = [target_ids[index] for index in kept]
-            source_ids = None if source_ids is None else [source_ids[index] for index in kept]
+            sources = [sources[index] for index in kept] if self.sources is not None else ()
+            examples = [examples[index] for index in kept]
         self.targets.append(target_ids)
         if self.sources is not None:
-            assert source_ids is not None
-            self.sources.append(source_ids)
+            self.sources.append(sources, examples)
 
-    def _encode(self, examples: list[Example]) -> tuple[list[list[int]], list[list[int]] | None]:
-        """Return the target ids and the source ids of several examples."""
+    def _encode(self, examples: list[Example]) -> tuple[list[list[int]], Sequence[Any]]:
+        """Return the target ids and the encoded sources of several examples. If there are no
+        sources, return an empty sequence instead of them."""
         request = self.request
         is_long_text = isinstance(request.target, LongTextTokenizer)
         targets = [example.target for example in examples]
@@ -178,18 +175,16 @@ class _Shard:
                 # Do not add a tag to an empty target, so that the filters still drop it as empty.
                 if target_ids[index]:
                     target_ids[index] = [*request.target.encode(tag), *target_ids[index]]
-        if request.source is None:
-            return target_ids, None
-        return target_ids, encode_all(request.source, sources)
+        return target_ids, () if self.sources is None else self.sources.encode(sources)
 
-    def _kept(self, source_ids: list[list[int]] | None, target_ids: list[list[int]]) -> list[int]:
+    def _kept(self, sources: Sequence[Any], target_ids: list[list[int]]) -> list[int]:
         """Return the indices of the examples to keep. Count empty and dropped examples."""
-        if not self.has_limits and all(target_ids) and (source_ids is None or all(source_ids)):
+        if not self.has_limits and all(target_ids) and all(sources):
             return list(range(len(target_ids)))  # nothing is empty or too long
         report, kept = self.result.report, []
         for index, target in enumerate(target_ids):
-            source_length = None if source_ids is None else len(source_ids[index])
-            reason = count_pair(report, PairLengths(source_length, len(target)), self.request)
+            length = None if self.sources is None else self.sources.length(sources[index])
+            reason = count_pair(report, PairLengths(length, len(target)), self.request)
             if reason is None:
                 kept.append(index)
         return kept

@@ -7,7 +7,7 @@ from pathlib import Path
 from seqloom.config.schema.corpora import CaptionsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.images import image_container, image_names
+from seqloom.data.modalities.images import image_container, image_names
 from seqloom.data.readers.text_files import locate, read_lines
 
 MAX_LISTED = 5

@@ -42,6 +42,7 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.tags import corpus_tag, expand_corpora
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.example import REPLAY_GROUP, Example, InvalidLine, Split
+from seqloom.data.modalities.frames import read_frames
 from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
 from seqloom.data.readers.captions import read_captions
 from seqloom.data.readers.extension import read_extension
@@ -49,7 +50,6 @@ from seqloom.data.readers.formats.delimited import read_csv, read_tsv, read_tsv_
 from seqloom.data.readers.formats.jsonl import read_jsonl, read_jsonl_part
 from seqloom.data.readers.formats.tables import read_arrow, read_parquet
 from seqloom.data.readers.formats.tmx import read_tmx
-from seqloom.data.readers.frames import read_frames
 from seqloom.data.readers.generated.gestures import read_gestures
 from seqloom.data.readers.generated.scenes import read_scenes
 from seqloom.data.readers.parallel_files import read_parallel, read_parallel_parts

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import torch
 
 from seqloom.config.schema.decoding import DecodingConfig, SearchConfig
-from seqloom.core.batch import Images, Padded, Source
 from seqloom.core.errors import ConfigError
-from seqloom.core.signature import Pixels, Signature, Vectors
+from seqloom.core.signature import Signature
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.build import build_search
 from seqloom.decoding.fast.compiled import CompiledSearch, unsupported_reason
@@ -51,7 +50,7 @@ def compile_search(model: Model, signature: Signature, decoding: SearchConfig) -
     assert isinstance(search, Greedy | Beam), "only greedy and beam search can be compiled"
     start = time.perf_counter()
     with torch.inference_mode():
-        memory = model.encode(_example_source(signature), 1)
+        memory = model.encode(signature.source.blank(1, 2), 1)
     try:
         CompiledSearch(search).prepare(model.decoder, memory)
     except RuntimeError as error:  # torch raises various subclasses of RuntimeError
@@ -62,17 +61,3 @@ def compile_search(model: Model, signature: Signature, decoding: SearchConfig) -
             "auto or torch (engine='auto' in Python)."
         ) from error
     return time.perf_counter() - start
-
-
-def _example_source(signature: Signature) -> Source:
-    """Build a small source batch of the type that the model reads.
-
-    signature: describes the type of the source: token ids, vectors or images
-    """
-    if isinstance(signature.source, Pixels):
-        pixels = signature.source
-        size = (1, pixels.channels, pixels.height, pixels.width)
-        return Images(torch.zeros(size, dtype=torch.uint8))
-    if isinstance(signature.source, Vectors):
-        return Padded(torch.zeros(1, 2, signature.source.width), torch.full((1,), 2))
-    return Padded(torch.full((1, 2), 4), torch.full((1,), 2))

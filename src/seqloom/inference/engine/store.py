@@ -17,16 +17,16 @@ import torch
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.core.storage import atomic_folder, find_damage, remove_folder
-from seqloom.data.batching.collate import pad_ids
 from seqloom.data.corpus.disk_cache import cache_root
+from seqloom.data.modalities.text import TextInput
 from seqloom.decoding.build import build_search
 from seqloom.decoding.search import SearchRequest
 from seqloom.inference.engine.convert import Precision, convert, embedders, vocabulary_size
 from seqloom.inference.engine.package import ctranslate2
 from seqloom.inference.engine.translator import CTranslate2Engine
 from seqloom.models.seq2seq import Model
-from seqloom.tasks.task import ModelInput
-from seqloom.text.vocabulary import END, SPECIAL_TOKENS
+from seqloom.tasks.task import ModelInput, collate_sources
+from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 PROBES = 32
 """Number of probes: random sentences on which CTranslate2 is compared with torch."""
@@ -109,7 +109,7 @@ def build_probes(model: Model) -> list[ModelInput]:
     random = np.random.default_rng(0)
     first = min(len(SPECIAL_TOKENS), size - 1)
     return [
-        ModelInput(tuple(random.integers(first, size, length).tolist()), ())
+        ModelInput(TextInput(tuple(random.integers(first, size, length).tolist())), ())
         for length in random.integers(1, max_length + 1, PROBES)
     ]
 
@@ -125,14 +125,15 @@ def measure_agreement(model: Model, engine: CTranslate2Engine) -> Agreement:
     decoding = GreedyConfig()
     limit = min(MAX_PROBE_LENGTH, model.max_target_length or MAX_PROBE_LENGTH)
     request = SearchRequest(max_lengths=[limit] * len(batch))
-    rows = [np.array(one.source, np.int32) for one in batch]
     device = next(model.parameters()).device
-    memory = model.encode(pad_ids(rows, last=END).to(device), len(batch))
+    source = collate_sources(batch)
+    assert source is not None
+    memory = model.encode(source.to(device), len(batch))
     torch_outputs = [best for [best] in build_search(decoding)(model.decoder, memory, request)]
     max_target = engine.max_target_length - 1  # CTranslate2 scores END after every target
     scored = engine.score(
         [
-            (one.source or (), best.tokens[:max_target])
+            (one.source_tokens, best.tokens[:max_target])
             for one, best in zip(batch, torch_outputs, strict=True)
         ]
     )

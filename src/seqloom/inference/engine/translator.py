@@ -101,13 +101,13 @@ class CTranslate2Engine:
             row
             for row, one in enumerate(batch)
             if not one.prefix
-            and one.source  # CTranslate2 does not decode an empty source
-            and len(one.source) + 1 <= self.max_source_length
+            and one.source_tokens  # CTranslate2 does not decode an empty source
+            and len(one.source_tokens) + 1 <= self.max_source_length
             and request.max_lengths[row] <= self.max_target_length
         ]
         if not rows:
             return searched
-        sources = [self._source_names(batch[row].source or ()) for row in rows]
+        sources = [self._source_names(batch[row].source_tokens) for row in rows]
         limits = [request.max_lengths[row] for row in rows]
         return_scores = probabilities != "none" or not _is_greedy(decoding)
         ranks_again = ranks_differently(decoding)
@@ -160,7 +160,7 @@ class CTranslate2Engine:
             return all_outputs or not hypothesis.finished
 
         pairs = [
-            (one.source or (), hypothesis.tokens)
+            (one.source_tokens, hypothesis.tokens)
             for one, hypotheses in zip(batch, searched, strict=True)
             for hypothesis in hypotheses or ()
             if needs_scores(hypothesis)

@@ -1,7 +1,7 @@
 """Evaluation of a run on a split: the scores, and the outputs from which they are computed."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,11 @@ from seqloom import __version__
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.config.schema.text import Normalization
-from seqloom.core.batch import Batch, Images
+from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.batching.collate import collate
 from seqloom.data.batching.planning import plan_batches
-from seqloom.data.corpus.frame_store import pad_frames
 from seqloom.data.corpus.long_text import WindowShape
 from seqloom.data.example import Example, Split
 from seqloom.inference.evaluation.groups import GroupScores, mean_scores
@@ -30,7 +29,7 @@ from seqloom.metrics.score import Score
 from seqloom.metrics.significance import PairedComparison, compare_systems
 from seqloom.runs.integrity import EVALUATION
 from seqloom.tasks.scored_texts import normalise_texts
-from seqloom.tasks.task import ModelInput
+from seqloom.tasks.task import collate_sources
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import newline_id
 from seqloom.text.preprocessing import Tags
@@ -192,7 +191,10 @@ def likelihood_scores(
     _check_same_kind_of_text(task, shape)
     if shape is not None:
         return long_text_scores(predictor, examples, shape)
-    inputs = [_prepare(task, example) for example in examples]
+    texts = [task.source_text(example) for example in examples]
+    # Several examples can have the same source, for example the captions of an image.
+    prepared = {text: task.prepare(text) for text in dict.fromkeys(texts)}
+    inputs = [prepared[text] for text in texts]
     predictor.check_input_lengths(inputs)
     encode = task.target_tokenizer.encode
     targets = [
@@ -200,13 +202,10 @@ def likelihood_scores(
         for one, example in zip(inputs, examples, strict=True)
     ]
     predictor.check_target_lengths([target.tolist() for target in targets])
-    sources = _source_ids(task, inputs)
-    load_images = _image_loader(task, examples)
-    longest = max(
-        1 + max(len(target), one.source_length) for target, one in zip(targets, inputs, strict=True)
-    )
+    lengths = [one.source_length or 0 for one in inputs]
+    longest = 1 + max(max(len(row) for row in targets), max(lengths))
     plan = plan_batches(
-        None if sources is None else np.array([one.source_length for one in inputs]),
+        None if task.source_tokenizer is None else np.array(lengths),
         np.array([len(row) for row in targets]),
         max(BATCH_TOKENS, longest),
         seed=0,
@@ -214,13 +213,8 @@ def likelihood_scores(
     )
 
     def build_batch(rows: NDArray[Any]) -> Batch:
-        batch_sources = None if sources is None else [sources[i] for i in rows]
-        if task.frame_scale is not None:
-            frames = [frames for i in rows if (frames := inputs[i].frames) is not None]
-            batch = collate(None, [targets[i] for i in rows])
-            return replace(batch, source=pad_frames(frames))
-        batch = collate(batch_sources, [targets[i] for i in rows])
-        return batch if load_images is None else replace(batch, source=load_images(rows))
+        batch = collate(None, [targets[i] for i in rows])
+        return replace(batch, source=collate_sources([inputs[i] for i in rows]))
 
     batches = map(build_batch, plan)
     total, count = corpus_loss(predictor.model, task, batches, predictor.device)
@@ -243,43 +237,6 @@ def _check_same_kind_of_text(task: TokenTask, shape: WindowShape | None) -> None
         f"the model was trained on {trained_on}, and this data consists of {given}. Evaluate the "
         f"model on {trained_on}"
     )
-
-
-def _image_loader(
-    task: TokenTask, examples: Sequence[Example]
-) -> Callable[[NDArray[Any]], Images] | None:
-    """Return a function that maps indices of examples to their images.
-
-    Returns None if the inputs of the task are not images.
-    """
-    if task.image_size is None:
-        return None
-    paths = list(dict.fromkeys(example.source for example in examples))
-    pixels = {path: task.prepare(path).image for path in paths}
-
-    def load(rows: NDArray[Any]) -> Images:
-        images = [pixels[examples[row].source] for row in rows]
-        return Images(torch.from_numpy(np.stack([one for one in images if one is not None])))
-
-    return load
-
-
-def _prepare(task: TokenTask, example: Example) -> ModelInput:
-    """Return the model input of an example.
-
-    If the source of the example is an image, the model input is empty. `_image_loader` loads the
-    images separately.
-    """
-    if task.image_size is not None:
-        return ModelInput(None, ())
-    return task.prepare(task.source_text(example))
-
-
-def _source_ids(task: TokenTask, inputs: Sequence[ModelInput]) -> list[np.ndarray] | None:
-    """Return the source ids of each example, or None if the task has no source text."""
-    if task.source_tokenizer is None:
-        return None
-    return [np.array(one.source, np.int32) for one in inputs]
 
 
 def compare_reports(baseline: EvaluationReport, system: EvaluationReport) -> list[PairedComparison]:

@@ -239,7 +239,7 @@ class Preparation:
         tokenizer = self.task.source_tokenizer
         is_known = (
             model_input is not None
-            and UNKNOWN not in (model_input.source or ())
+            and UNKNOWN not in model_input.source_tokens
             and protected.core == text
         )
         if tokenizer is None or is_known:

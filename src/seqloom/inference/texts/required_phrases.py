@@ -233,7 +233,7 @@ class PhraseForcer:
             completions = self.complete([candidate for _, candidate in candidates])
             return [completion.log_probability for completion in completions]
         assert self.task.source_tokenizer is not None
-        words = self.task.source_tokenizer.word_of(one.source or ())
+        words = self.task.source_tokenizer.word_of(one.source_tokens)
         columns = [
             column
             for column, word in enumerate(words)

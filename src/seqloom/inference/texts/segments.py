@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from seqloom.data.modalities.text import TextInput
 from seqloom.inference.batching import input_tokens
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
@@ -92,7 +93,7 @@ class PreparedTexts:
 
         The input is empty if the text has nothing to translate.
         """
-        empty = ModelInput((), ())
+        empty = ModelInput(TextInput(), ())
         return [
             max([each.input or empty for each in text.segments] or [empty], key=input_tokens)
             for text in self.texts

@@ -8,8 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from PIL import Image, UnidentifiedImageError
 
-from seqloom.core.signature import Pixels
-from seqloom.data.readers.images import decode_pixels
+from seqloom.data.modalities.images import ImageModality
 from seqloom.inference.options import OPTIONS, PredictionOptions
 from seqloom.inference.run import Run
 from seqloom.serving.api.decoding import choose_decoding
@@ -73,8 +72,8 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
 
     The size of the image is read from the file header and checked before the image is decoded.
     """
-    assert isinstance(run.task.signature.source, Pixels)
-    assert run.task.image_size is not None
+    modality = run.task.modality
+    assert isinstance(modality, ImageModality)
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             width, height = image.size
@@ -96,9 +95,7 @@ def prepare_image(run: Run, content: bytes, max_pixels: int) -> ModelInput:
             f"the image has {width:,} × {height:,} pixels; the limit is {max_pixels:,} in total; "
             "send a smaller image",
         )
-    return ModelInput(
-        None, (), decode_pixels(content, "the image in the request", run.task.image_size)
-    )
+    return ModelInput(modality.decode(content, "the image in the request"), ())
 
 
 def _grid(attention: list[list[float]] | None) -> tuple[int, int] | None:

@@ -17,6 +17,7 @@ from seqloom.config.schema.text import NewTagConfig
 from seqloom.config.schema.training import StartConfig
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.storage import read_manifest
+from seqloom.data.modalities.text import TextModality
 from seqloom.models.seq2seq import Model
 from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.runs.integrity import checkpoint_store
@@ -164,7 +165,8 @@ def _extend_task(bundle: Bundle, config: RunConfig) -> tuple[Task, NewRows]:
     assert source is not None
     tags = [tag.tag for tag in new]
     rows = NewRows(_ids_of(source, new), _ids_of(target, new))
-    return build_task(config.task, add_tags(source, tags), add_tags(target, tags)), rows
+    modality = TextModality(add_tags(source, tags))
+    return build_task(config.task, modality, add_tags(target, tags)), rows
 
 
 def _ids_of(tokenizer: Tokenizer, new: Sequence[NewTagConfig]) -> tuple[int, ...]:

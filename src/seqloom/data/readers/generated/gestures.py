@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from seqloom.config.schema.corpora import GesturesConfig
 from seqloom.data.example import Example, Split
-from seqloom.data.readers.frames import format_frames
+from seqloom.data.modalities.frames import format_frames
 from seqloom.data.readers.generated.sampling import gaussian, generate
 
 GESTURES_VERSION = 1
