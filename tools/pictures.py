@@ -14,7 +14,7 @@ from seqloom.config.schema.decoding import BeamConfig
 from seqloom.viz.attention_figure import save_attention
 from seqloom.viz.gradients import save_gradients
 from seqloom.viz.loss_gradients import save_loss_gradients
-from seqloom.viz.search_trees.search_tree_figure import save_search_tree
+from seqloom.viz.search_tree_figure import save_search_tree
 
 ATTENTION_SENTENCE = "Ich habe ihn gestern gesehen."
 SEARCH_SENTENCE = "Kannst du mir helfen?"

@@ -15,7 +15,7 @@ from seqloom.lab.registry import claim_names
 from seqloom.serving.api.forecasts import example_window
 from seqloom.serving.api.lab_reports import find_reports
 from seqloom.serving.api.training_logs import has_event_log, read_events, training_status
-from seqloom.viz.search_trees.search_tree_layout import layout_search_tree
+from seqloom.viz.search_tree import layout_search_tree
 from support.server_process import ServerProcess, error_of
 
 

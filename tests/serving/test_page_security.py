@@ -14,6 +14,7 @@ from support.payloads import payloads
 from support.trials import IS_CAMPAIGN, count_trials, save_results
 
 STATIC = Path(__file__).parents[2] / "src" / "seqloom" / "serving" / "static"
+COMPONENTS = STATIC.parents[1] / "viz" / "components"
 PAYLOAD_COUNT = count_trials(20, 120)
 
 
@@ -91,11 +92,17 @@ def test_index_preloads_every_module() -> None:
     index = (STATIC / "index.html").read_text(encoding="utf-8")
     preloaded = re.findall('rel="modulepreload" href="static/([^"]+)"', index)
     modules = [path for folder in ("shared", "views") for path in STATIC.glob(f"{folder}/*.js")]
-    assert preloaded == sorted(path.relative_to(STATIC).as_posix() for path in modules)
+    components = [path for path in COMPONENTS.glob("*.js") if not path.stem.endswith("-page")]
+    assert preloaded == sorted(
+        [
+            *(path.relative_to(STATIC).as_posix() for path in modules),
+            *(f"components/{path.name}" for path in components),
+        ]
+    )
 
 
 def test_sources_parse_no_markup_and_name_no_other_server() -> None:
-    paths = sorted(path for path in STATIC.rglob("*") if path.is_file())
+    paths = [path for root in (STATIC, COMPONENTS) for path in root.rglob("*") if path.is_file()]
     assert len(paths) > 30
     for path in paths:
         text = path.read_text(encoding="utf-8")

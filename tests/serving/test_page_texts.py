@@ -18,7 +18,7 @@ CLIPBOARD = """() => {
     value: { writeText: (text) => (window.copied.push(text), Promise.resolve()) },
   });
 }"""
-MANY_VALUES = """import("/static/shared/vector.js").then(
+MANY_VALUES = """import("/static/components/vector.js").then(
   (vectors) => vectors.largestMagnitude(Array.from({ length: 1000 }, () => Array(512).fill(-2))))"""
 """The keys of a source of 1,000 tokens and a width of 512: too many arguments for one function."""
 SELECT_WORDS = """group => {

@@ -54,7 +54,7 @@ def with_client(
     return run_async(work())
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/static/main.js", "/static/shared/dom.js"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/static/main.js", "/static/components/dom.js"])
 def test_page_files_are_served_while_loading_with_security_headers(path: str) -> None:
     response = with_client(lambda client, app: client.get(path))
     assert response.status_code == 200
@@ -71,6 +71,9 @@ def test_page_files_are_served_while_loading_with_security_headers(path: str) ->
         "../api/static_files.py",
         "%2e%2e/server/startup.py",
         "main.py",
+        "components/../pages.py",
+        "components/../../serving/static/main.js",
+        "components",
         "a" * 300 + ".js",
     ],
 )

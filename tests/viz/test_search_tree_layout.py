@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.decoding.trace import Fate, Reason, TracedCandidate
-from seqloom.viz.search_trees.search_tree_layout import (
+from seqloom.viz.search_tree import (
     candidates_to_draw,
     format_probability,
     spread_rows,

@@ -83,7 +83,7 @@ def compare(
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import warn_about_missing_tags
     from seqloom.data.example import Example
-    from seqloom.viz.comparison_page import save_comparison_page
+    from seqloom.viz.pages import save_comparison_page
 
     first, others = load_run([first_folder], settings)
     second, _ = load_run([second_folder], settings)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seqloom.inference.prediction import Prediction
     from seqloom.inference.run import Run
     from seqloom.viz.attention_figure import AttentionPanel
-    from seqloom.viz.attention_page import AttentionCard
+    from seqloom.viz.pages import AttentionCard
 
 BEST = "best"
 OUTPUT_SUFFIXES = (".png", ".svg", ".pdf", ".html", ".json")
@@ -231,7 +231,7 @@ def _save(out: Path, run: str, results: Sequence[InspectedText], view: Attention
         case ".json":
             write_json(out, [_to_json(result, view) for result in results])
         case ".html":
-            from seqloom.viz.attention_page import save_attention_page
+            from seqloom.viz.pages import save_attention_page
 
             cards = [card for result in results for card in _cards(result, view)]
             save_attention_page(out, f"Attention of {run}", cards)
@@ -248,7 +248,7 @@ def _cards(result: InspectedText, view: AttentionView) -> Iterator[AttentionCard
 
     A card shows the prediction and its attention maps. A blank text has one empty card.
     """
-    from seqloom.viz.attention_page import AttentionCard
+    from seqloom.viz.pages import AttentionCard
 
     count = len(result.predictions)
     if not count:

@@ -172,22 +172,22 @@ def _to_json(trace: InspectedSearch, change: TokenReplacement | None) -> dict[st
 
 def _save(out: Path, trace: InspectedSearch, change: TokenReplacement | None) -> None:
     """Write the search to a file. The suffix of the file name selects the format."""
-    from seqloom.viz.search_trees.search_tree_figure import save_search_tree
-    from seqloom.viz.search_trees.search_tree_page import save_search_tree_page
+    from seqloom.viz.pages import save_search_page
+    from seqloom.viz.search_tree_figure import save_search_tree
 
     match out.suffix.lower():
         case ".json":
             write_json(out, _to_json(trace, change), indent=1)
         case ".html":
-            save_search_tree_page(out, trace)
+            save_search_page(out, trace)
         case _:
             save_search_tree(out, trace)
     print_message(f"{out}: the search, step by step")
 
 
 def _print_trace(console: Console, trace: InspectedSearch, show_all: bool) -> None:
-    from seqloom.viz.search_trees.search_tree_layout import search_title
-    from seqloom.viz.search_trees.search_tree_terminal import draw_outputs, draw_search_steps
+    from seqloom.viz.search_tree import search_title
+    from seqloom.viz.search_tree_terminal import draw_outputs, draw_search_steps
 
     console.print(Text(search_title(trace), "bold"), soft_wrap=True)
     dropped = None if show_all else DROPPED_PER_STEP
@@ -198,8 +198,8 @@ def _print_trace(console: Console, trace: InspectedSearch, show_all: bool) -> No
 
 def _print_change(console: Console, change: TokenReplacement) -> None:
     """Print the original output, and below it the output with the replaced token."""
-    from seqloom.viz.search_trees.search_tree_layout import format_probability
-    from seqloom.viz.search_trees.search_tree_terminal import draw_change
+    from seqloom.viz.search_tree import format_probability
+    from seqloom.viz.search_tree_terminal import draw_change
 
     console.print()
     console.print(Text("what if", "bold"))

@@ -7,7 +7,7 @@ share a batch.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query
 
@@ -22,6 +22,7 @@ from seqloom.analysis.explain.lecture_example import (
 )
 from seqloom.analysis.search_inspection import Alternative, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.core.finite_json import to_finite_json, to_json_number
 from seqloom.inference.options import UNSPLIT, PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
@@ -45,14 +46,14 @@ from seqloom.serving.api.schemas.inspection import (
     TracedSearchRequest,
     TracedSearchResponse,
 )
-from seqloom.serving.api.schemas.predictions import Output, to_json_number
+from seqloom.serving.api.schemas.predictions import Output
 from seqloom.serving.api.translation import choose_direction
 from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
 from seqloom.serving.server.catalogue import LoadedRun, TaskKind
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY, WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.text.vocabulary import END, PAD, START
-from seqloom.viz.search_trees.search_tree_page import search_tree_data
+from seqloom.viz.search_tree import search_tree_data
 
 TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
 """Kinds of runs that the inspection routes accept. Captioning runs are excluded, because they would
@@ -336,16 +337,3 @@ def _to_choice(alternative: Alternative) -> TokenChoice:
         piece=alternative.piece,
         log_probability=to_json_number(alternative.log_probability),
     )
-
-
-def to_finite_json(value: Any) -> Any:
-    """Replace infinities and NaN, which JSON cannot encode, by None."""
-    match value:
-        case dict():
-            return {key: to_finite_json(item) for key, item in value.items()}
-        case list() | tuple():
-            return [to_finite_json(item) for item in value]
-        case float():
-            return to_json_number(value)
-        case _:
-            return value

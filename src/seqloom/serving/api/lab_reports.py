@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import fastapi
 from fastapi import APIRouter
 
-from seqloom.serving.api.inspection import to_finite_json
+from seqloom.core.finite_json import to_finite_json
 from seqloom.serving.api.schemas.page import ReportResponse, ReportsResponse, ReportSummary
 from seqloom.serving.errors import ERROR_RESPONSES, ApiError
 from seqloom.serving.server.service import WITH_KEY, Service, ServiceDependency

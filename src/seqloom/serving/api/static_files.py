@@ -1,5 +1,7 @@
 """The files of the web page: /, /docs and /static/.
 
+The components that draw are files of `seqloom.viz`, which also writes them into exported pages.
+
 This module does not import torch, because the server serves the page while models load.
 """
 
@@ -12,6 +14,8 @@ from fastapi import APIRouter, Header, Response
 from seqloom.serving.errors import ApiError
 
 STATIC = Path(__file__).parents[1] / "static"
+COMPONENTS = Path(__file__).parents[2] / "viz" / "components"
+"""Folder of the files below /static/components/."""
 PAGES = {"/": "index.html", "/docs": "docs.html"}
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -58,27 +62,29 @@ def static_response(path: str, if_none_match: str | None) -> Response | None:
 
     if_none_match: value of the If-None-Match header
     """
-    name = PAGES.get(path) or path.removeprefix("/static/")
-    if name == path or not _is_static_file(name):
+    file = _find_file(PAGES.get(path) or path.removeprefix("/static/"))
+    if file is None or not (path in PAGES or path.startswith("/static/")):
         return None
     # The files are small enough to read in the event loop.
-    content = (STATIC / name).read_bytes()
+    content = file.read_bytes()
     etag = f'"{hashlib.sha256(content).hexdigest()}"'
     headers = {"Cache-Control": "no-cache", "ETag": etag}
     if if_none_match is not None and etag in if_none_match:
         return Response(status_code=304, headers=headers)
-    return Response(content, media_type=MEDIA_TYPES[(STATIC / name).suffix], headers=headers)
+    return Response(content, media_type=MEDIA_TYPES[file.suffix], headers=headers)
 
 
-def _is_static_file(name: str) -> bool:
-    """True if `name` is an existing file of a known type in the static folder.
+def _find_file(name: str) -> Path | None:
+    """Return the file of a known type with this name below /static/, or None.
 
-    Symbolic links to files outside the static folder are rejected.
+    Symbolic links to files outside the folders of the page are rejected.
     """
-    path = STATIC / name
+    folder, _, rest = name.partition("/")
+    root, inside = (COMPONENTS, rest) if folder == "components" else (STATIC, name)
+    path = root / inside
     if "\0" in name or path.suffix not in MEDIA_TYPES:
-        return False
+        return None
     try:
-        return path.resolve().is_relative_to(STATIC.resolve()) and path.is_file()
+        return path if path.resolve().is_relative_to(root.resolve()) and path.is_file() else None
     except OSError:  # the name is too long for the file system
-        return False
+        return None

@@ -16,6 +16,7 @@ from fastapi.responses import StreamingResponse
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.errors import SeqloomError
+from seqloom.core.finite_json import to_json_number
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.search_settings import completion_search, greedy_config
@@ -29,7 +30,6 @@ from seqloom.serving.api.schemas.predictions import (
     CompleteRequest,
     Output,
     TranslateRequest,
-    to_json_number,
 )
 from seqloom.serving.api.translation import (
     check_translation,

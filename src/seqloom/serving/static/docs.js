@@ -1,6 +1,6 @@
 // Renders /openapi.json as a page: every route with its fields, a curl command, and a form that sends a request.
 
-import { make } from "./shared/dom.js";
+import { make } from "./components/dom.js";
 import { fieldTable, Types, typeName } from "./reference/types.js";
 import { requestForm } from "./reference/request-form.js";
 

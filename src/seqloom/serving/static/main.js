@@ -1,8 +1,8 @@
 // Entry point: loads the catalogue of runs, lists the available views, and shows the view that the URL names.
 
 import { formatLink, readUrl, replaceUrl } from "./shared/url-state.js";
-import { announce, make } from "./shared/dom.js";
-import { icon } from "./shared/icons.js";
+import { announce, make } from "./components/dom.js";
+import { icon } from "./components/icons.js";
 import { Catalogue } from "./shared/runs.js";
 import { errorMessage, loadingMessage } from "./shared/panels.js";
 import { themeButtons } from "./shared/theme-switch.js";

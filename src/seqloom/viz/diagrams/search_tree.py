@@ -3,7 +3,7 @@
 from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.decoding.trace import Fate
 from seqloom.viz.diagrams.svg import BoxKind, Drawing, Svg, box_height, title_text, widest
-from seqloom.viz.search_trees.search_tree_layout import (
+from seqloom.viz.search_tree import (
     TreeNode,
     layout_search_tree,
     search_title,

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
 from seqloom.core.errors import SeqloomError
+from seqloom.core.finite_json import to_json_number
 from seqloom.decoding.forced import alternatives
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
@@ -36,7 +37,6 @@ from seqloom.serving.api.openai.schemas import (
     TokenLogprobs,
     TokenUsage,
 )
-from seqloom.serving.api.schemas.predictions import to_json_number
 from seqloom.serving.api.streaming import OutputStream, respond_with_events
 from seqloom.serving.errors import OPENAI_ERROR_RESPONSES, invalid_field, openai_error_body
 from seqloom.serving.server.catalogue import LoadedRun

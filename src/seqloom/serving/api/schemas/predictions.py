@@ -1,12 +1,12 @@
 """Requests and responses of the prediction routes. FastAPI derives /openapi.json from them."""
 
-import math
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from seqloom.core.finite_json import to_json_number
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.serving.api.languages.pairs import LanguagePair
@@ -25,11 +25,6 @@ RunName = Annotated[str, Field(description="Name of the run that computed the re
 JsonNumber = float | None
 """A number. Null stands for minus infinity, the logarithm of probability 0, because JSON cannot
 encode infinities."""
-
-
-def to_json_number(value: float) -> JsonNumber:
-    """Return the value, or None for infinities and NaN, which JSON cannot encode."""
-    return value if math.isfinite(value) else None
 
 
 class TextResponse(BaseModel):

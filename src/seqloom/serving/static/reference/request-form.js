@@ -1,7 +1,8 @@
 // A form that sends a request to a route, and the same request as a curl command.
 
-import { make } from "../shared/dom.js";
-import { copyButton, labelledField } from "../shared/controls.js";
+import { make } from "../components/dom.js";
+import { labelledField } from "../components/controls.js";
+import { copyButton } from "../shared/fields.js";
 
 const STORED_KEY = "seqloom-key"; // the key of the other pages
 const shellQuote = (text) => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,6 +1,6 @@
 // The types of /openapi.json as tables of fields. Nested types can be expanded.
 
-import { make } from "../shared/dom.js";
+import { make } from "../components/dom.js";
 
 const referenceName = (schema) => schema?.$ref?.split("/").pop();
 

@@ -1,8 +1,8 @@
 // A panel with alternatives to a word, and a field for a different word.
 
-import { announce, make, uniqueId } from "./dom.js";
-import { button } from "./controls.js";
-import { formatPercent, probabilityBar } from "./words.js";
+import { announce, make, uniqueId } from "../components/dom.js";
+import { button } from "../components/controls.js";
+import { formatPercent, probabilityBar } from "../components/words.js";
 
 /**
  * Opens the panel below a word.

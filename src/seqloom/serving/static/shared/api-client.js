@@ -1,6 +1,6 @@
 // Requests to the server. Every failure becomes an ApiError with a message for the user.
 
-import { make } from "./dom.js";
+import { make } from "../components/dom.js";
 
 const STORED_KEY = "seqloom-key";
 /** Maximum number of retries of a request, by the kind of error. */

@@ -1,8 +1,8 @@
 // Diagram of one attention step. From bottom to top: tokens, keys, scores with the query, weights, context.
 
-import { makeSvg } from "./dom.js";
-import { displayPiece } from "./words.js";
-import { formatNumber, largestMagnitude, MAX_WRITTEN, vectorBox } from "./vector.js";
+import { makeSvg } from "../components/dom.js";
+import { displayPiece } from "../components/words.js";
+import { formatNumber, largestMagnitude, MAX_WRITTEN, vectorBox } from "../components/vector.js";
 
 const SCORE_RADIUS = 21;
 /** Width of the names and the query on the left; smaller on narrow screens. */

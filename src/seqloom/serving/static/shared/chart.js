@@ -1,6 +1,6 @@
 // Line and bar charts. The pointer or the arrow keys select the values that are shown.
 
-import { make, makeSvg } from "./dom.js";
+import { make, makeSvg } from "../components/dom.js";
 import { createScale, formatTick, tickValues } from "./scale.js";
 
 /** Widths of the drawing in pixels, chosen so that its text is as large as the text of the page. */

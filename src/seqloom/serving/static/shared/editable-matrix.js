@@ -1,6 +1,6 @@
 // A matrix whose entries the user can edit, and its form in links: 5,1;4,3.
 
-import { make } from "./dom.js";
+import { make } from "../components/dom.js";
 
 /** A number, or the text itself if it is not a number. The server reports such texts. */
 const parseEntry = (text) => (text.trim() !== "" && Number.isFinite(Number(text.replace("−", "-"))) ? Number(text.replace("−", "-")) : text);

@@ -1,7 +1,7 @@
 // A text area that grows with its text and can highlight parts of it.
 
-import { make, uniqueId } from "./dom.js";
-import { characterCounter } from "./controls.js";
+import { make, uniqueId } from "../components/dom.js";
+import { characterCounter } from "./fields.js";
 
 /**
  * limit(): maximum number of characters. The field accepts longer texts, and its counter says that they are too long.

@@ -1,7 +1,7 @@
 // The header of a view, and its result area: empty, loading, with content, or with an error.
 
-import { make } from "./dom.js";
-import { button } from "./controls.js";
+import { make } from "../components/dom.js";
+import { button } from "../components/controls.js";
 
 /** Title and description of a view, with controls on the right. */
 export function viewHeader(title, description, ...controls) {

@@ -1,8 +1,8 @@
 // Lists every value of a decoder step in the order of computation, each with its formula and shape.
 
-import { make } from "./dom.js";
-import { displayPiece } from "./words.js";
-import { formatNumber, formatVector, largest, MAX_WRITTEN, scalarTable, smallest, vectorStrip, vectorTable } from "./vector.js";
+import { make } from "../components/dom.js";
+import { displayPiece } from "../components/words.js";
+import { formatNumber, formatVector, largest, MAX_WRITTEN, scalarTable, smallest, vectorStrip, vectorTable } from "../components/vector.js";
 
 /** Longer vectors are summarised instead of drawn. */
 const MAX_DRAWN = 1200;

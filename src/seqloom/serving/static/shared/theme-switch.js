@@ -1,7 +1,7 @@
 // Buttons for the light, system and dark theme.
 
-import { make } from "./dom.js";
-import { icon } from "./icons.js";
+import { make } from "../components/dom.js";
+import { icon } from "../components/icons.js";
 
 const STORED_THEME = "seqloom-theme";
 const THEMES = [["light", "Light"], ["system", "System"], ["dark", "Dark"]];

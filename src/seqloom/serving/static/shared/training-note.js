@@ -1,6 +1,6 @@
 // A note about runs of small models that were trained for minutes, such as the run of `seqloom demo`.
 
-import { make } from "./dom.js";
+import { make } from "../components/dom.js";
 import { compactNumber } from "./runs.js";
 import { request } from "./api-client.js";
 

@@ -1,6 +1,6 @@
 // A trajectory of two columns in the plane. Users can draw the observed part with the pointer.
 
-import { make, makeSvg } from "./dom.js";
+import { make, makeSvg } from "../components/dom.js";
 
 const WIDTH = 640, HEIGHT = 460, MARGIN = 46, GRID = 40;
 

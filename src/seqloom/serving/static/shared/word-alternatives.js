@@ -1,7 +1,7 @@
 // Finds whole words that could stand in place of a word of an output.
 
 import { request } from "./api-client.js";
-import { END, wordsOf } from "./words.js";
+import { END, wordsOf } from "../components/words.js";
 
 /** Maximum number of alternatives to a word. Each needs a request, and browsers send at most six requests to a server at the same time. */
 const MAX_ALTERNATIVES = 6;

@@ -1,23 +1,15 @@
 // Beam search view: the search tree step by step, with kept and dropped candidates.
 
-import { make } from "../shared/dom.js";
-import { button, copyLinkButton, runSelect, segmentedControl, sliderField, sourceField, targetLanguageSelect } from "../shared/controls.js";
+import { make } from "../components/dom.js";
+import { button, segmentedControl, sliderField } from "../components/controls.js";
+import { copyLinkButton, runSelect, sourceField, targetLanguageSelect } from "../shared/fields.js";
 import { exampleSentences } from "../shared/examples.js";
-import { cssColour } from "../shared/colours.js";
-import { fileName, savePng, saveSvg, withComputedStyle } from "../shared/download.js";
-import { icon } from "../shared/icons.js";
+import { searchPlayer } from "../components/search-player.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
-import { candidateTable, searchTree } from "../shared/search-tree.js";
-import { displayPiece, formatScore, outputText } from "../shared/words.js";
+import { displayPiece } from "../components/words.js";
 
-const MILLISECONDS_PER_STEP = 900;
-/** Percent. Narrow screens scroll instead of making the tokens smaller than MIN_PHONE_ZOOM. */
-const MIN_ZOOM = 15, MIN_PHONE_ZOOM = 85;
-const NARROW_SCREEN = 832;
-/** Maximum height of the tree as a fraction of the window, as in the style sheet. */
-const TREE_HEIGHT = 0.74;
 const searchableRuns = (catalogue) => catalogue.ofKind("translation", "language-model");
 
 export const beamSearch = {
@@ -70,7 +62,9 @@ export const beamSearch = {
       // Without a setting, the slider shows the value of the run.
       penaltySlider.querySelector("input").value = response.length_penalty;
       penaltySlider.querySelector("output").textContent = response.length_penalty.toFixed(1);
-      result.show(warningList(response.warnings), forcedBegin(response), ...playback(response, settings, context, decodeFrom));
+      result.show(warningList(response.warnings), forcedBegin(response), searchPlayer(response, {
+        step: settings.step, signal, onStep: (step) => context.update({ step }), onSelect: decodeFrom,
+      }));
       if (hadFocus) result.element.querySelector(".tree-scroll").focus({ preventScroll: true });
     }
 
@@ -121,109 +115,3 @@ export const beamSearch = {
     load();
   },
 };
-
-/** The search tree with playback controls, the candidates of the current step, and the outputs. */
-function playback(response, settings, context, decodeFrom) {
-  const { signal } = context;
-  const tree = searchTree(response.tree, decodeFrom);
-  const scroller = make("div", { class: "scroll card tree-scroll", tabindex: "0", role: "group", "aria-label": "Search tree" }, tree.svg);
-  const stepLabel = make("output", { class: "step-label" });
-  const candidates = make("div", { class: "scroll candidates", tabindex: "0", role: "region", "aria-label": "Candidates of the step" });
-  const candidatesTitle = make("h2");
-  const outputs = outputTable(response), outputsLater = make("p", { class: "facts" }, "The outputs appear after the last step.");
-  const name = `search-${fileName(response.outputs[0]?.text ?? "")}`;
-  const zoom = sliderField("Zoom", { min: MIN_ZOOM, max: 150, value: 100, format: (percent) => `${percent} %` }, (percent) => tree.zoomTo(percent / 100));
-  /** Shows the whole tree if it stays legible on this screen. */
-  function fit() {
-    const narrowest = innerWidth < NARROW_SCREEN ? MIN_PHONE_ZOOM : MIN_ZOOM;
-    const fraction = Math.min(1, (scroller.clientWidth - 16) / tree.width, (TREE_HEIGHT * innerHeight - 16) / tree.height);
-    const percent = Math.max(narrowest, Math.floor(100 * fraction));
-    zoom.querySelector("input").value = percent;
-    zoom.querySelector("output").textContent = `${percent} %`;
-    tree.zoomTo(percent / 100);
-  }
-  const slider = make("input", { type: "range", min: 0, max: tree.last, step: 1, "aria-label": "Step" });
-  const playButton = button("", () => (timer ? pause() : play()), { kind: "round", title: "Play" });
-  let timer = 0;
-
-  function showStep(step, scroll) {
-    slider.value = step;
-    stepLabel.textContent = step ? `step ${step} of ${tree.last}` : "before step 1";
-    tree.showStep(step, scroll ? scroller : null);
-    outputs.hidden = step < tree.last;
-    outputsLater.hidden = step === tree.last;
-    candidatesTitle.textContent = step ? `All ${response.tree.steps[step - 1].length} candidates of step ${step}` : "Candidates";
-    candidates.replaceChildren(candidateTable(response.tree, step));
-    context.update({ step: step === tree.last ? null : step });
-  }
-  function setPlayButton(iconName, title) {
-    playButton.replaceChildren(icon(iconName, 18));
-    playButton.title = title;
-    playButton.setAttribute("aria-label", title);
-  }
-  function pause() {
-    clearInterval(timer);
-    timer = 0;
-    setPlayButton("play", "Play");
-  }
-  function play() {
-    if (Number(slider.value) === tree.last) showStep(0, true);
-    setPlayButton("pause", "Pause");
-    timer = setInterval(() => {
-      if (!scroller.isConnected || Number(slider.value) >= tree.last) pause();
-      else showStep(Number(slider.value) + 1, true);
-    }, MILLISECONDS_PER_STEP);
-  }
-  signal.addEventListener("abort", pause);
-  slider.addEventListener("input", () => {
-    pause();
-    showStep(Number(slider.value), true);
-  });
-  scroller.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented) return; // the key has moved the focus from node to node
-    const current = Number(slider.value);
-    const next = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: tree.last }[event.key];
-    if (next === undefined || next < 0 || next > tree.last) return;
-    event.preventDefault();
-    pause();
-    showStep(next, true);
-  });
-  setPlayButton("play", "Play");
-  const firstStep = settings.step === undefined || settings.step === null ? tree.last : Number(settings.step);
-  requestAnimationFrame(() => {
-    fit();
-    showStep(Math.min(Math.max(firstStep || 0, 0), tree.last), true);
-  });
-  return [
-    make("div", { class: "toolbar playback" }, playButton, slider, stepLabel),
-    scroller,
-    make("div", { class: "toolbar spread tree-tools" }, make("div", { class: "toolbar" }, zoom, button("Fit", fit)),
-      make("div", { class: "downloads" },
-        button("SVG", () => saveSvg(withComputedStyle(tree.svg), name), { iconName: "save", title: "Download as SVG" }),
-        button("PNG", () => savePng(withComputedStyle(tree.svg), name, cssColour("--card")), { iconName: "save", title: "Download as PNG" }))),
-    legend(),
-    make("div", { class: "two uneven" },
-      make("section", { class: "card" }, make("h2", {}, "Outputs"), outputs, outputsLater,
-        make("p", { class: "note" }, `END ${response.length_counts_end ? "counts" : "does not count"} in the length of an output.`)),
-      make("section", { class: "card" }, candidatesTitle, candidates)),
-  ];
-}
-
-function legend() {
-  const entries = [["kept", "kept"], ["finished", "finished"], ["stopped", "stopped: the search had ended"], ["dropped", "dropped"], ["wins", "best output, known after the last step"]];
-  return make("div", {},
-    make("ul", { class: "key" }, entries.map(([name, text]) => make("li", {}, make("i", { class: name }), text))),
-    make("p", { class: "note tree-note" }, "Below a token: its probability, then Σ log p of the output up to it, and the score, which is Σ log p / length^penalty. "
-      + "Select a token to decode from there."));
-}
-
-function outputTable(response) {
-  const rows = response.outputs.map((output, index) => make("tr", {},
-    make("td", {}, index + 1),
-    make("td", {}, formatScore(output.score, 3)),
-    make("td", {}, formatScore(output.log_probabilities.reduce((sum, log) => sum + (log ?? -Infinity), 0))),
-    make("td", { dir: "auto" }, outputText(output), output.finished ? "" : make("span", { class: "note" }, " without END"))));
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Outputs" }, make("table", { class: "outputs" },
-    make("thead", {}, make("tr", {}, ["", "Score", "log p", "Text"].map((text) => make(text ? "th" : "td", text ? { scope: "col" } : {}, text)))),
-    make("tbody", {}, rows)));
-}

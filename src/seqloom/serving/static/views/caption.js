@@ -1,11 +1,12 @@
 // Caption view: describes an image, and shows the attention of each word over the image.
 
-import { announce, make } from "../shared/dom.js";
-import { runSelect, sliderField } from "../shared/controls.js";
+import { announce, make } from "../components/dom.js";
+import { sliderField } from "../components/controls.js";
+import { runSelect } from "../shared/fields.js";
 import { latestOnly } from "../shared/scheduling.js";
 import { request } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
-import { enableArrowKeys, formatScore, outputText, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
+import { enableArrowKeys, formatScore, outputText, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../components/words.js";
 
 const IMAGE_SIZE = 420, THUMBNAIL_SIZE = 116;
 const MAX_OUTPUTS = 3;

@@ -1,14 +1,15 @@
 // Compare view: the outputs of two runs for one sentence, and the probability of each output under both runs.
 
-import { make } from "../shared/dom.js";
-import { copyLinkButton, selectField, sourceField } from "../shared/controls.js";
+import { make } from "../components/dom.js";
+import { selectField } from "../components/controls.js";
+import { copyLinkButton, sourceField } from "../shared/fields.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
-import { attentionMap } from "../shared/attention-map.js";
+import { comparedOutput } from "../components/compared-output.js";
 import { runSummary } from "../shared/runs.js";
 import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
-import { displayPiece, enableArrowKeys, formatScore, outputText, probabilityLegend, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
+import { formatScore, outputText, probabilityLegend } from "../components/words.js";
 
 const translationRuns = (catalogue) => catalogue.ofKind("translation");
 
@@ -95,23 +96,11 @@ async function translateWithAll(runs, text, language, search, signal) {
   return results;
 }
 
-const withoutPunctuation = (word) => word.toLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
-
-/** The output of one run, with the words that the other output does not contain marked. */
+/** The output of one run, beside the output of the other run. */
 function runColumn({ run, output, milliseconds, attention }, other, signal) {
-  const otherWords = new Set(wordsOf(other.output).map((word) => withoutPunctuation(word.text)));
-  const words = wordsOf(output);
-  const buttons = words.map((word) => wordButton(word, { class: otherWords.has(withoutPunctuation(word.text)) ? "word" : "word differs" }));
-  const group = make("p", { class: "words", dir: "auto", role: "group", "aria-label": `Translation of ${run.name}` }, words.length ? textWithButtons(output.text, words, buttons) : outputText(output));
-  enableArrowKeys(group, signal);
-  const labels = (pieces) => pieces.map((piece) => displayPiece(piece));
-  return make("section", { class: "card compared" },
-    make("h2", {}, run.name), make("p", { class: "facts" }, runSummary(run)),
-    group,
-    make("p", { class: "facts" }, `log p per token ${formatScore(output.score)} · ${Math.round(milliseconds)} ms`),
-    attention
-      ? attentionMap({ outputs: labels(attention.outputs), sources: labels(attention.sources), weights: attention.weights }, { title: output.text, signal, tools: false, availableWidth: Math.min(430, innerWidth - 90) })
-      : make("p", { class: "message" }, "This run has no attention. Its decoder sees the source only through the encoder’s final state."));
+  return comparedOutput(output, other.output, {
+    name: run.name, description: runSummary(run), facts: `log p per token ${formatScore(output.score)} · ${Math.round(milliseconds)} ms`, attention, signal,
+  });
 }
 
 /** The log-probability of each output under each run. */

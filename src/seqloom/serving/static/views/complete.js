@@ -1,13 +1,14 @@
 // Complete view: a language model continues a prompt, token by token.
 
-import { announce, make } from "../shared/dom.js";
-import { button, copyLinkButton, runSelect, sliderField } from "../shared/controls.js";
+import { announce, make } from "../components/dom.js";
+import { button, sliderField } from "../components/controls.js";
+import { copyLinkButton, runSelect } from "../shared/fields.js";
 import { openAlternatives } from "../shared/alternatives.js";
 import { latestOnly } from "../shared/scheduling.js";
 import { request, streamEvents } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
-import { END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, UNKNOWN, wordButton, wordsOf } from "../shared/words.js";
+import { END, enableArrowKeys, pieceSpans, piecesOf, probabilityLegend, textWithButtons, UNKNOWN, wordButton, wordsOf } from "../components/words.js";
 
 /** An alternative is completed to a word with at most this many further pieces. */
 const MAX_WORD_PIECES = 8;

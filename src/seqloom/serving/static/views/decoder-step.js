@@ -1,15 +1,16 @@
 // Decoder step view: one step of a decoder as a diagram, with every intermediate value.
 
-import { make } from "../shared/dom.js";
-import { button, copyLinkButton, runSelect, segmentedControl, selectField, sourceField, targetLanguageSelect } from "../shared/controls.js";
-import { onThemeChange } from "../shared/colours.js";
+import { make } from "../components/dom.js";
+import { button, segmentedControl, selectField } from "../components/controls.js";
+import { copyLinkButton, runSelect, sourceField, targetLanguageSelect } from "../shared/fields.js";
+import { onThemeChange } from "../components/colours.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { attentionDiagram, findAttentions, MAX_DRAWN_TOKENS } from "../shared/attention-diagram.js";
 import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { stepValues } from "../shared/step-values.js";
-import { displayPiece, enableRovingFocus, formatPercent, probabilityBar } from "../shared/words.js";
+import { displayPiece, enableRovingFocus, formatPercent, probabilityBar } from "../components/words.js";
 import { renderLectureExample } from "./lecture-example.js";
 import { renderSoftLookup } from "./soft-lookup.js";
 

@@ -1,7 +1,8 @@
 // Forecast view: continues observed rows of numbers.
 
-import { announce, make } from "../shared/dom.js";
-import { button, copyLinkButton, labelledField, runSelect } from "../shared/controls.js";
+import { announce, make } from "../components/dom.js";
+import { button, labelledField } from "../components/controls.js";
+import { copyLinkButton, runSelect } from "../shared/fields.js";
 import { lineChart } from "../shared/chart.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { trajectoryPlot } from "../shared/trajectory-plot.js";

@@ -1,7 +1,7 @@
 // Lab view: reports of `seqloom lab`, with verdicts, charts and tables.
 
-import { make } from "../shared/dom.js";
-import { segmentedControl } from "../shared/controls.js";
+import { make } from "../components/dom.js";
+import { segmentedControl } from "../components/controls.js";
 import { barChart, lineChart } from "../shared/chart.js";
 import { latestOnly } from "../shared/scheduling.js";
 import { request } from "../shared/api-client.js";

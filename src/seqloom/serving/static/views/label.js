@@ -1,13 +1,14 @@
 // Label view: the labels of a text, or of each of its words or characters, with their probabilities.
 
-import { announce, make } from "../shared/dom.js";
-import { button, copyLinkButton, runSelect } from "../shared/controls.js";
+import { announce, make } from "../components/dom.js";
+import { button } from "../components/controls.js";
+import { copyLinkButton, runSelect } from "../shared/fields.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { languageName } from "../shared/runs.js";
 import { request } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
 import { highlightedInput } from "../shared/highlighted-input.js";
-import { formatPercent, probabilityBar } from "../shared/words.js";
+import { formatPercent, probabilityBar } from "../components/words.js";
 
 const MAX_LABELS = 12;
 const EXAMPLES = ["Das gefällt mir.", "I like it.", "Ça me plaît."];

@@ -1,15 +1,16 @@
 // A worked example of attention on small matrices that the user can edit, for every score function.
 
-import { make } from "../shared/dom.js";
-import { button, copyLinkButton, segmentedControl, selectField, sliderField } from "../shared/controls.js";
-import { onThemeChange } from "../shared/colours.js";
+import { make } from "../components/dom.js";
+import { button, segmentedControl, selectField, sliderField } from "../components/controls.js";
+import { copyLinkButton } from "../shared/fields.js";
+import { onThemeChange } from "../components/colours.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { attentionDiagram, findAttentions } from "../shared/attention-diagram.js";
 import { request } from "../shared/api-client.js";
 import { editableMatrix, packMatrix, resizeMatrix, unpackMatrix } from "../shared/editable-matrix.js";
 import { resultArea } from "../shared/panels.js";
 import { stepValues } from "../shared/step-values.js";
-import { formatNumber } from "../shared/vector.js";
+import { formatNumber } from "../components/vector.js";
 
 /** Name in the API, formula, what is always true of the score, and what it shows with the numbers of the lecture. */
 const SCORES = [

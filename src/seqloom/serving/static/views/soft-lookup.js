@@ -1,9 +1,10 @@
 // Soft lookup: a query in a table of keys and values, looked up exactly, by the nearest key, or softly.
 
-import { make, makeSvg } from "../shared/dom.js";
-import { copyLinkButton, segmentedControl, sliderField } from "../shared/controls.js";
+import { make, makeSvg } from "../components/dom.js";
+import { segmentedControl, sliderField } from "../components/controls.js";
+import { copyLinkButton } from "../shared/fields.js";
 import { lookUp } from "../shared/lookup.js";
-import { formatNumber, formatVector } from "../shared/vector.js";
+import { formatNumber, formatVector } from "../components/vector.js";
 
 /** The default table of `seqloom lookup`. */
 const KEYS = [[1, 1], [3, 2], [2, 4], [4, 4]], VALUES = [10, 20, 30, 40];

@@ -1,7 +1,7 @@
 // Training view: loss, score, learning-rate and speed curves of a run, updated while the run trains.
 
-import { make } from "../shared/dom.js";
-import { selectField } from "../shared/controls.js";
+import { make } from "../components/dom.js";
+import { selectField } from "../components/controls.js";
 import { lineChart } from "../shared/chart.js";
 import { compactNumber } from "../shared/runs.js";
 import { request } from "../shared/api-client.js";

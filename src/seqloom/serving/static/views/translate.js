@@ -1,7 +1,8 @@
 // Translate view: translates while the user types; words show probabilities and alignments and can be replaced.
 
-import { announce, make } from "../shared/dom.js";
-import { button, copyButton, copyLinkButton, runSelect, selectField, sliderField, targetLanguageSelect } from "../shared/controls.js";
+import { announce, make } from "../components/dom.js";
+import { button, selectField, sliderField } from "../components/controls.js";
+import { copyButton, copyLinkButton, runSelect, targetLanguageSelect } from "../shared/fields.js";
 import { exampleSentences } from "../shared/examples.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { findReverse, languageName, sourceLanguages, targetLanguages } from "../shared/runs.js";
@@ -10,7 +11,7 @@ import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/pan
 import { highlightedInput } from "../shared/highlighted-input.js";
 import { textParts } from "../shared/sentences.js";
 import { trainingNote } from "../shared/training-note.js";
-import { probabilityLegend, splitWords } from "../shared/words.js";
+import { probabilityLegend, splitWords } from "../components/words.js";
 import { TranslationOutput } from "./translation-output.js";
 
 const TYPING_PAUSE = 160;

@@ -1,10 +1,10 @@
 // The output of the translate view: words with probabilities and alignments, which can be replaced.
 
-import { announce, make } from "../shared/dom.js";
-import { button } from "../shared/controls.js";
+import { announce, make } from "../components/dom.js";
+import { button } from "../components/controls.js";
 import { openAlternatives } from "../shared/alternatives.js";
 import { request } from "../shared/api-client.js";
-import { END, enableArrowKeys, formatPercent, formatScore, outputText, pieceSpans, splitWords, textWithButtons, wordButton, wordsOf } from "../shared/words.js";
+import { END, enableArrowKeys, formatPercent, formatScore, outputText, pieceSpans, splitWords, textWithButtons, wordButton, wordsOf } from "../components/words.js";
 import { findWordAlternatives } from "../shared/word-alternatives.js";
 
 function outputNote({ words, output }) {

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.decoding.trace import NO_PARENT, Fate, TracedCandidate
@@ -184,3 +185,59 @@ def search_title(searched: InspectedSearch) -> str:
     names = {"beam": f"beam of {record.width}", "sample": f"{record.width} samples"}
     kind = names.get(record.kind, f"{record.kind} search")
     return f"{searched.text}  ·  {kind}" if searched.text.strip() else kind
+
+
+def search_tree_data(searched: InspectedSearch) -> dict[str, Any]:
+    """Return the data from which search-tree.js draws the tree and lists the candidates.
+
+    The HTTP route /api/search/tree returns the same object, so its keys are part of the API.
+    """
+    layout = layout_search_tree(searched)
+    return {
+        "top": layout.top,
+        "bottom": layout.bottom,
+        "spots": [[_node_data(searched, layout, node) for node in step] for step in layout.nodes],
+        "left_out": [
+            [f"{count} more {reason}" for reason, count in reasons.most_common()]
+            for reasons in layout.hidden
+        ],
+        "steps": [
+            [
+                _candidate_data(searched, candidate) | {"text": text}
+                for candidate, text in zip(candidates, texts, strict=True)
+            ]
+            for candidates, texts in zip(searched.record.steps, searched.written, strict=True)
+        ],
+    }
+
+
+def _node_data(
+    searched: InspectedSearch, layout: SearchTreeLayout, node: TreeNode
+) -> dict[str, Any]:
+    parent, candidate = layout.parent(node), node.candidate
+    record = searched.record
+    return {
+        "label": node.label,
+        "row": node.row,
+        "from": parent.row if parent else 0.0,
+        "p": format_probability(candidate.log_probability),
+        "log": candidate.log_probability,
+        "total": candidate.total,
+        "score": candidate.score,
+        "fate": candidate.fate,
+        "reason": candidate.reason,
+        "tokens": [record.candidate(at).token for at in record.path((node.step, node.index))],
+        "wins": node.wins,
+        "rank": node.rank,
+    }
+
+
+def _candidate_data(searched: InspectedSearch, candidate: TracedCandidate) -> dict[str, Any]:
+    return {
+        "piece": shorten_piece(searched.pieces[candidate.token]),
+        "p": format_probability(candidate.log_probability),
+        "total": candidate.total,
+        "score": candidate.score,
+        "fate": candidate.fate,
+        "reason": candidate.reason,
+    }

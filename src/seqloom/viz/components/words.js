@@ -2,7 +2,8 @@
 
 import { make } from "./dom.js";
 
-export const END = "</s>", UNKNOWN = "<unk>";
+export const END = "</s>";
+export const UNKNOWN = "<unk>";
 
 /** A piece as displayed text, without the markers ▁ and ￭. markContinuation: "…" before pieces inside a word. */
 export function displayPiece(piece, markContinuation = false) {

@@ -8,7 +8,7 @@ from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.core.extras import import_optional
 from seqloom.decoding.trace import Fate
 from seqloom.viz.figures import create_figure, image_format, save_figure
-from seqloom.viz.search_trees.search_tree_layout import (
+from seqloom.viz.search_tree import (
     SearchTreeLayout,
     TreeNode,
     format_probability,

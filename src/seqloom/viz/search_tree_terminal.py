@@ -14,7 +14,7 @@ from rich.text import Text
 from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
 from seqloom.decoding.trace import Fate, TracedCandidate
 from seqloom.inference.prediction import Prediction
-from seqloom.viz.search_trees.search_tree_layout import (
+from seqloom.viz.search_tree import (
     DROPPED_PER_STEP,
     candidates_to_draw,
     format_probability,

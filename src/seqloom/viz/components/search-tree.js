@@ -12,7 +12,8 @@ function textWidth(text, fontSize) {
 }
 
 /**
- * tree: the layout from /api/search/tree; onSelect(tokens): called with the tokens up to the node that the user selects
+ * tree: the layout from /api/search/tree; onSelect(tokens): called with the tokens up to the node that the user selects;
+ * without it, nodes cannot be selected
  * Returns { svg, width, height, last, showStep, zoomTo }; showStep(n) shows the first n steps, zoomTo(1) the original size.
  */
 export function searchTree(tree, onSelect) {
@@ -48,7 +49,7 @@ export function searchTree(tree, onSelect) {
 
   /** The attributes that make a node a button. The search cannot continue after END. */
   function selectable(node) {
-    if (node.label === END) return {};
+    if (!onSelect || node.label === END) return {};
     const select = () => onSelect(node.tokens);
     return {
       role: "button", tabindex: "-1", "aria-label": `${displayPiece(node.label)}, probability ${node.p}, ${node.reason ?? node.fate}. Decode from here.`,
@@ -85,7 +86,7 @@ export function searchTree(tree, onSelect) {
     return [edgeGroup, nodeGroup];
   });
 
-  enableRovingFocus(nodes, "[role='button']");
+  if (onSelect) enableRovingFocus(nodes, "[role='button']");
   let scale = 1;
   return {
     svg,

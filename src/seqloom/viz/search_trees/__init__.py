@@ -1,1 +1,0 @@
-"""Drawings of a search tree: as a figure, as a page and in the terminal."""
