@@ -16,7 +16,7 @@ help:
 	@echo "make quick          install, then run the tests that need no training, process or browser"
 	@echo "make lint           run ruff and mypy"
 	@echo "make bench          compare seqloom with other toolkits on this CPU (make bench-peers installs them)"
-	@echo "make bench-recipes  train the demo recipe and store its scores; RECIPES=\"…\" for others"
+	@echo "make bench-recipes  train the demo recipe and measure its scores; RECIPES=\"…\" for others"
 	@echo "make campaign       run the reliability tests with many more trials, the long tests, and tests of planted bugs"
 	@echo "make oldest-torch   run the tests of the compute packages with the oldest supported torch"
 	@echo "make docs           install, then build the documentation site in build/docs/html"
@@ -78,15 +78,16 @@ oldest-torch:
 
 # About twenty minutes on two cores. DATA: a folder with the raw files of Multi30k, or the bundled pairs.
 bench: setup
-	$(BIN)/python -m bench all --data $(DATA) $(BENCH)
+	$(BIN)/python -m bench training-cpu --data $(DATA) $(BENCH)
+	$(BIN)/python -m bench decoding-cpu --data $(DATA) $(BENCH)
 
 bench-peers: setup
 	$(BIN)/python -m bench.install
 
 bench-recipes: setup
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench.recipes bench/results $(RECIPES)
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench recipes --only $(RECIPES)
 
-CAMPAIGN := SEQLOOM_CAMPAIGN=1 SEQLOOM_FIGURES=docs/results/campaign OMP_NUM_THREADS=1
+CAMPAIGN := SEQLOOM_CAMPAIGN=1 SEQLOOM_FIGURES=bench/results/campaign OMP_NUM_THREADS=1
 
 # The tests of the server under load run alone, because they measure times.
 campaign: $(DOCS_STAMP) browser
@@ -97,7 +98,7 @@ campaign: $(DOCS_STAMP) browser
 	$(CAMPAIGN) $(BIN)/pytest -n 0 -q tests/reliability/test_service_load.py tests/reliability/test_service_connections.py
 	$(CAMPAIGN) $(BIN)/python -m pytest -p tests.support.property_campaign -n 2 --dist worksteal -q -m hypothesis tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m long --ignore tests/reliability --ignore tests/interop/test_killed_export.py
-	$(BIN)/python tools/campaign.py
+	$(BIN)/python -m tools.campaign
 	$(BIN)/python -m tools.mutants --write
 
 clean:

@@ -1,8 +1,9 @@
 """Write docs/results/campaign.md: results of the reliability tests.
 
-    python tools/campaign.py
+    python -m tools.campaign
 
-Reads docs/results/campaign/*.json, which the reliability tests write during `make campaign`.
+Adds the files of bench/results/campaign, which the reliability tests write during `make campaign`, to the
+stored results (bench/store/campaign.json).
 """
 
 import json
@@ -11,10 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results"
+from bench import store
+
+MEASURED = store.RESULTS / "campaign"
+PAGE = store.ROOT / "docs" / "results" / "campaign.md"
 HEAD = """# Reliability
 
-Written by `make campaign` (`tools/campaign.py`), one row per kind of reliability test. A test fails if seqloom loses data,
+Written by `make campaign` (`tools/campaign.py`; stored results: [campaign.json](../../bench/store/campaign.json)), one row per kind of reliability test. A test fails if seqloom loses data,
 accepts damaged data or ends with an unexpected error, so every number of lost, undetected or failed cases in this table is 0. Server
 and clients share the machine, so times of the server are less informative than statuses and counts.
 
@@ -46,7 +50,7 @@ TESTS = {
     "image-bombs": "small files of images with a hundred megapixels or more",
     "payloads": "scripts in text fields, links and responses of the web page",
 }
-"""Rows of the table. The results of a row are in NAME.json, or in one file per part: NAME.PART.json."""
+"""Rows of the table. The results of a row have the name NAME, or one name per part: NAME.PART."""
 LABELS = {
     "a_second": "requests per second",
     "p99_by_p50": "p99 / p50, median of periods of 30 seconds",
@@ -64,18 +68,24 @@ LABELS = {
     "answers": "responses",
     "slowest_cpu_seconds": "slowest CPU seconds",
 }
-"""Descriptions of the keys in the JSON files. Other keys are shown as they are."""
+"""Descriptions of the keys of the results. Other keys are shown as they are."""
 MAXIMA = ("seconds", "ms", "mib")
 """Endings of the keys whose largest value over all parts counts. Other values are added."""
 SHARED = ("version", "machine", "torch")
 """What is written above the table, because it is usually the same for all rows."""
 
 
-def read_parts(name: str) -> list[dict[str, Any]]:
-    """The contents of all files of a row."""
-    folder = RESULTS / "campaign"
-    paths = [*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(paths)]
+def collect(folder: Path) -> dict[str, dict[str, Any]]:
+    """The stored results, with those of a folder instead of earlier ones."""
+    measured = {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")
+    }
+    return dict(sorted({**(store.read("campaign") or {}), **measured}.items()))
+
+
+def parts_of(name: str, results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results of all parts of a row."""
+    return [part for key, part in results.items() if key.partition(".")[0] == name]
 
 
 def join_results(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -114,7 +124,7 @@ def list_values(parts: Sequence[dict[str, Any]], key: str, separator: str = ", "
 def format_page(rows: dict[str, list[dict[str, Any]]]) -> str:
     """The page with one line per row.
 
-    rows: contents of the files of each row, by the name of the row
+    rows: results of the parts of each row, by the name of the row
     """
     everything = [part for parts in rows.values() for part in parts]
     facts = "; ".join(f"{key} {list_values(everything, key, ' or ')}" for key in SHARED)
@@ -128,8 +138,10 @@ def format_page(rows: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def main() -> None:
-    rows = {name: parts for name in TESTS if (parts := read_parts(name))}
-    (RESULTS / "campaign.md").write_text(format_page(rows), encoding="utf-8")
+    results = collect(MEASURED)
+    store.write("campaign", results)
+    rows = {name: parts for name in TESTS if (parts := parts_of(name, results))}
+    PAGE.write_text(format_page(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

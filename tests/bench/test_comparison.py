@@ -116,7 +116,7 @@ def test_seqloom_and_the_ceiling_are_measured_on_the_prepared_corpus(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     folder = prepare.prepare(str(raw), tmp_path / "work")
     plan = RoundPlan(rounds=1, seconds=0.0)
-    results = training.compare_training(folder / "recurrent.json", [], plan)
+    results = training.compare(folder / "recurrent.json", [], plan)
     (window,) = results["seqloom"]["rounds"]
     targets = (folder / "train.target.ids").read_text().splitlines()
     tokens = sum(1 + len(line.split()) for line in targets)

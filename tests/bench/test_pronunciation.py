@@ -1,15 +1,16 @@
-"""The pronunciation benchmark: tagged data, results and the page."""
+"""The study of pronunciation: tagged data, models of one and of all languages, and its table."""
 
 import gzip
 from pathlib import Path
 
 import pytest
 
-from bench.pronunciation.languages import LANGUAGES, file_name, write_tagged
-from bench.pronunciation.measure import ALL, Job, config_of, measure
-from bench.pronunciation.page import page
+from bench.measure import Context, config_of, measure
+from bench.studies.pronunciation import ALL, DATA, LANGUAGES, file_name, prepare, table
+from bench.study import Job, load_study
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+STUDY = load_study("pronunciation")
+CHANGE = STUDY.changes["unchanged"]
 TINY = (
     *("model.encoder.width=8", "model.decoder.width=8", "training.steps=3"),
     *("training.evaluate_every=3", "training.schedule.warmup=1", "training.batch_tokens=256"),
@@ -18,50 +19,36 @@ TINY = (
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> Path:
-    """A few words of each of the 15 languages, in the files of SIGMORPHON 2020."""
-    folder = tmp_path / "words"
+def context(tmp_path: Path) -> Context:
+    """A few words of each of the 15 languages, in the files of SIGMORPHON 2020, and tagged."""
+    folder = tmp_path / DATA
     folder.mkdir()
     for language in LANGUAGES:
         for split, letters in (("train", "abcdefgh"), ("dev", "ab"), ("test", "ab")):
-            lines = [
-                f"{first}{second}\t{first} {second}\n" for first in letters for second in letters
-            ]
+            lines = [f"{one}{two}\t{one} {two}\n" for one in letters for two in letters]
             with gzip.open(folder / file_name(language, split), "wt", encoding="utf-8") as file:
                 file.write("".join(lines))
-    return folder
+    context = Context(tmp_path, tmp_path / "work", TINY)
+    prepare(context)
+    return context
 
 
 @pytest.mark.slow
-def test_the_page_has_single_models_ensembles_and_the_model_for_all(
-    words: Path, tmp_path: Path
-) -> None:
-    out, work = tmp_path / "out", tmp_path / "work"
-    out.mkdir()
-    write_tagged(words, work / "tagged")
-    for seed in (1, 2, None):
-        measure(Job("ice", seed, out, work, words, TINY))
-    measure(Job(ALL, 1, out, work, work / "tagged", TINY))
-    text = page(out)
-    assert text is not None
-    rows = text.splitlines()
-    assert "| one model per language | their ensembles | one model for all |" in text
+def test_the_table_has_single_models_ensembles_and_the_model_for_all(context: Context) -> None:
+    jobs = [Job(STUDY, STUDY.recipes["ice"], CHANGE, seed) for seed in (1, 2, None)]
+    jobs.append(Job(STUDY, STUDY.recipes[ALL], CHANGE, 1))
+    rows = table(STUDY, [measure(job, context) for job in jobs]).splitlines()
+    assert "| one model per language | their ensembles | one model for all |" in rows[2]
     (icelandic,) = [row for row in rows if row.startswith("| Icelandic ")]
     (greek,) = [row for row in rows if row.startswith("| Greek ")]
     assert icelandic.count(" / ") == 3
     assert greek.count("–") == 2
-    assert "– (1 of 15) | – (1 of 15) | **" in text
+    assert "– (1 of 15) | – (1 of 15) | **" in rows[-1]
 
 
-def test_a_tag_before_each_word_names_its_language(words: Path, tmp_path: Path) -> None:
-    write_tagged(words, tmp_path / "tagged")
-    first = (tmp_path / "tagged" / "ice_test.tsv").read_text(encoding="utf-8").splitlines()[0]
-    assert first == "<ice> aa\ta a"
-    config = config_of(Job(ALL, 3, tmp_path, tmp_path, tmp_path / "tagged", ()))
+def test_a_tag_before_each_word_names_its_language(context: Context) -> None:
+    lines = (context.work / "tagged" / "ice_test.tsv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "<ice> aa\ta a"
+    config = config_of(Job(STUDY, STUDY.recipes[ALL], CHANGE, 3), context)
     assert set(config.text.tags) == {f"<{language}>" for language in LANGUAGES}
     assert config.training.seed == 3
-
-
-def test_the_page_of_pronunciation_equals_the_rendered_results() -> None:
-    written = (RESULTS / "pronunciation.md").read_text(encoding="utf-8")
-    assert written == page(RESULTS / "pronunciation")

@@ -1,14 +1,13 @@
-"""docs/benchmarks.md and its tables contain all results."""
+"""The tables of the comparisons with other toolkits."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from torch import nn
 
-from bench import decoding_table, page, training_table
-from bench.__main__ import parse_arguments
+from bench import __main__ as command_line
+from bench.comparison import decoding, training
 from bench.comparison.prepare import data_section
 from bench.comparison.workload import (
     ModelKind,
@@ -17,6 +16,7 @@ from bench.comparison.workload import (
     weights_per_token,
 )
 from bench.peers.seqloom.recipe import config_for
+from bench.store import STORE
 from bench.train_gpu import progress_speed
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
@@ -57,7 +57,7 @@ GROUPS: list[dict[str, Any]] = [
 
 
 def test_ratios_are_taken_within_a_group() -> None:
-    rows = training_table.table(GROUPS).splitlines()
+    rows = training.speed_table(GROUPS).splitlines()
     (slow,) = [row for row in rows if "slow system" in row]
     assert "**3.00** (3.00–3.00)" in slow
     (other,) = [row for row in rows if "other system" in row]
@@ -65,20 +65,20 @@ def test_ratios_are_taken_within_a_group() -> None:
 
 
 def test_padding_and_the_share_of_the_ceiling_are_percentages() -> None:
-    rows = training_table.table(GROUPS).splitlines()
+    rows = training.speed_table(GROUPS).splitlines()
     (seqloom,) = [row for row in rows if "| seqloom 1 |" in row]
     assert "50.0 / 0.0 %" in seqloom
     assert "75 %" in seqloom
 
 
 def test_systems_without_a_measurement_have_a_row_with_the_reason() -> None:
-    assert "| missing system | not measured: does not install |" in training_table.table(GROUPS)
+    assert "| missing system | not measured: does not install |" in training.speed_table(GROUPS)
     results = {
         "seqloom": {"name": "seqloom", "about": {"version": "1"}, "rounds": [decoded(64)]},
         "peer": {"name": "a peer", "about": {"version": "2"}, "rounds": [decoded(32)]},
         "missing": {"name": "missing system", "reason": "no such model"},
     }
-    table = decoding_table.table(results)
+    table = decoding.speed_table(results)
     assert "| missing system | not measured: no such model |" in table
     assert "32.0/s (2.00, 2.00–2.00)" in table
     assert "31.2 ms (2.00" in table
@@ -86,7 +86,7 @@ def test_systems_without_a_measurement_have_a_row_with_the_reason() -> None:
 
 def decoded(sentences: int) -> dict[str, Any]:
     result = {"sentences": sentences, "seconds": 1.0, "peak_memory_mb": 100.0}
-    return dict.fromkeys(decoding_table.COLUMNS, result)
+    return dict.fromkeys(decoding.SETTINGS, result)
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent", "recurrent-feeding"])
@@ -111,38 +111,10 @@ def test_flops_are_proportional_to_the_number_of_real_tokens() -> None:
     assert matmul_flops(workload, 20, 40) == 2 * matmul_flops(workload, 10, 20)
 
 
-def test_the_page_equals_the_rendered_result_files() -> None:
-    assert page.PAGE.read_text(encoding="utf-8") == page.page(page.RESULTS)
-    assert page.RESULTS.joinpath("training-cpu.json").exists() == page.PICTURE.exists()
-
-
-def test_the_page_has_a_section_for_each_result_file(tmp_path: Path) -> None:
-    assert "##" not in page.page(tmp_path)
-    about = ["machine", "python", "torch", "threads", "seed", "date", "command"]
-    (tmp_path / "training-cpu.json").write_text(
-        json.dumps(
-            {
-                "about": dict.fromkeys(about, "x"),
-                "data": "Tatoeba",
-                "rounds": 2,
-                "models": {"transformer": GROUPS},
-            }
-        )
-    )
-    text = page.page(tmp_path)
-    assert "## Training on a CPU" in text
-    assert "slow system" in text
-    assert "## Decoding" not in text
-
-
 @pytest.mark.parametrize("option", [["--model", "recurrent"], ["--peers", "joey"], ["--peers"]])
-def test_write_rejects_partial_measurements(
-    option: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert parse_arguments(["training", *option]).write is False
-    with pytest.raises(SystemExit):
-        parse_arguments(["training", "--write", *option])
-    assert "leave --model and --peers out" in capsys.readouterr().err
+def test_the_store_has_complete_tables_only(option: list[str]) -> None:
+    with pytest.raises(SystemExit, match="leave --model and --peers out"):
+        command_line.main(["training-cpu", f"--out={STORE}", *option])
 
 
 def test_mean_speed_of_a_training_command() -> None:

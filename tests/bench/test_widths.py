@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench.widths import plots, table
+from bench.beam_widths import plots, table
 
 ROWS: list[dict[str, Any]] = [
     {"width": width, "length_penalty": exponent, "log_probability": -10.0 + width}
@@ -13,7 +13,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_every_measurement_has_a_row_and_a_point() -> None:
-    assert len(table(ROWS).splitlines()) == 2 + len(ROWS)
+    assert len(table({"rows": ROWS}).splitlines()) == 2 + len(ROWS)
     log_probability, bleu = plots(ROWS)
     assert [curve.points for curve in log_probability.curves] == [[(1, -9), (2, -8), (3, -7)]] * 2
     assert bleu.curves[0].points == [(1, 20), (2, 20), (3, 20)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bench import store
 from support.trials import save_results
 from tools import campaign
 
@@ -43,11 +44,18 @@ def test_results_are_saved_with_what_they_belong_to(
 
 
 def test_every_stored_result_has_a_row() -> None:
-    names = {path.name.split(".")[0] for path in (campaign.RESULTS / "campaign").glob("*.json")}
+    names = {name.partition(".")[0] for name in store.read("campaign")}
     assert names <= campaign.TESTS.keys()
 
 
+def test_new_results_replace_stored_ones(tmp_path: Path) -> None:
+    (tmp_path / "kills.pack.json").write_text(json.dumps(part(kills=77)), encoding="utf-8")
+    results = campaign.collect(tmp_path)
+    assert part(kills=77) in campaign.parts_of("kills", results)
+    assert len(results) == len(store.read("campaign"))
+
+
 def test_the_stored_page_shows_the_stored_results() -> None:
-    rows = {name: parts for name in campaign.TESTS if (parts := campaign.read_parts(name))}
-    page = (campaign.RESULTS / "campaign.md").read_text(encoding="utf-8")
-    assert page == campaign.format_page(rows)
+    results = store.read("campaign")
+    rows = {name: parts for name in campaign.TESTS if (parts := campaign.parts_of(name, results))}
+    assert campaign.PAGE.read_text(encoding="utf-8") == campaign.format_page(rows)

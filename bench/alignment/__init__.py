@@ -1,1 +1,0 @@
-"""Word alignment by attention, compared with human alignments: `python -m bench.alignment`."""

@@ -1,1 +1,0 @@
-"""All tasks on real data, compared with published results: `python -m bench.tasks`."""

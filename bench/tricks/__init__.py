@@ -1,1 +1,0 @@
-"""Ablations of training and decoding techniques: `python -m bench.tricks`."""
