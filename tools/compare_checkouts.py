@@ -1,6 +1,7 @@
 """Compare the results of two checkouts of seqloom bit by bit, on one thread.
 
     python tools/compare_checkouts.py OTHER [--steps 30] [--only zoo|runs]
+    python tools/compare_checkouts.py --write results.json      then OTHER may be that file
 
 Each checkout runs its own code. Compared are, for every decoder of tests/claims/zoo.py: the logits and the
 gradients of a batch, and the tokens, scores, attention and traces of greedy search, beam search, sampling and
@@ -211,7 +212,9 @@ def measure(checkout: Path, folder: Path, options: argparse.Namespace) -> dict[s
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("other", type=Path, help="the other checkout, or a file of --write")
+    parser.add_argument(
+        "other", type=Path, nargs="?", help="the other checkout, or a file of --write"
+    )
     parser.add_argument("--steps", type=int, default=30, help="training steps. Default: 30")
     parser.add_argument("--only", choices=["zoo", "runs"], help="compare only one of the two")
     parser.add_argument("--keep", type=Path, help="folder for the runs and outputs")
@@ -225,6 +228,8 @@ def main() -> int:
     first = measure(ROOT, folder / "this", options)
     if options.write:
         options.write.write_text(json.dumps(first, indent=1))
+    if options.other is None:
+        return 0
     if options.other.is_file():
         second = json.loads(options.other.read_text())
     else:
