@@ -55,6 +55,16 @@ def align(folder: Path, *options: object, run: str = "there") -> CliResult:
     return run_cli("align", folder / run, folder / "source", folder / "target", *options)
 
 
+def alignment_error(folder: Path, *options: object) -> CliResult:
+    files = (folder / "source", folder / "target")
+    return run_cli("alignment-error", folder / "there", *files, *options)
+
+
+def alignment_heads(folder: Path, *options: object, run: str = "there") -> CliResult:
+    files = (folder / "source", folder / "target", "--gold", folder / "gold")
+    return run_cli("alignment-heads", folder / run, *files, *options)
+
+
 def test_each_pair_gives_a_line_and_each_target_word_a_link(folder: Path) -> None:
     result = align(folder)
     assert result.exit_code == 0, result.stderr
@@ -95,7 +105,7 @@ def test_hard_links_are_the_soft_links_with_the_largest_weight(folder: Path) -> 
 
 
 def test_gold_alignments_are_scored(folder: Path) -> None:
-    result = align(folder, "--gold", folder / "gold", "--json")
+    result = alignment_error(folder, "--gold", folder / "gold", "--json")
     scores = json.loads(result.stdout)
     lines = align(folder).stdout.splitlines()
     sure = {(0, "0-2"), (0, "1-1"), (3, "0-0")}
@@ -104,19 +114,19 @@ def test_gold_alignments_are_scored(folder: Path) -> None:
     rate = 1 - (len(found & sure) + len(right)) / (len(found) + len(sure))
     assert scores["error_rate"] == pytest.approx(rate)
     assert (scores["sentences"], scores["links"]) == (4, 4)
-    shown = align(folder, "--gold", folder / "gold").stdout
+    shown = alignment_error(folder, "--gold", folder / "gold").stdout
     assert f"{rate:.3f}" in shown
     assert "precision" in shown
 
 
 def test_best_heads_are_stored_and_used_by_every_command(folder: Path) -> None:
-    result = align(folder, "--gold", folder / "gold", "--find-heads")
+    result = alignment_heads(folder)
     assert result.exit_code == 0, result.stderr
     assert "error rate" in result.stdout
     assert "heads.json: word alignments now use layer" in result.stderr
     best = load(folder / "there").predictor.head_choice
     assert best.heads
-    scores = json.loads(align(folder, "--gold", folder / "gold", "--json").stdout)
+    scores = json.loads(alignment_error(folder, "--gold", folder / "gold", "--json").stdout)
     kept = json.loads((folder / "there" / "alignment" / "heads.json").read_bytes())
     assert scores["error_rate"] == pytest.approx(kept["found"]["error_rate"])
     shown = run_cli("inspect", folder / "there", "ab cd", "--head", "best", "--json")
@@ -125,7 +135,7 @@ def test_best_heads_are_stored_and_used_by_every_command(folder: Path) -> None:
     translated = run_cli("translate", folder / "there", "--alignments", stdin=b"ab cd\n")
     (output,) = load(folder / "there").translate(["ab cd"])
     assert translated.stdout == f"{output.text} ||| {format_pharaoh(output.alignment)}\n"
-    listed = align(folder, "--gold", folder / "gold", "--find-heads", "--json").stdout
+    listed = alignment_heads(folder, "--json").stdout
     rates = [candidate["error_rate"] for candidate in json.loads(listed)["candidates"]]
     assert rates == sorted(rates)
 
@@ -157,29 +167,19 @@ def test_invalid_gold_files_and_options_are_rejected(
         (invalid, f"{invalid}:1: "),
     ]
     for path, message in cases:
-        result = align(folder, "--gold", path)
+        result = alignment_error(folder, "--gold", path)
         assert result.exit_code == 65
         assert message in result.stderr
-    assert f"{invalid}:3: " in align(folder, "--gold", invalid).stderr
-    missing = align(folder, "--gold", tmp_path / "none")
+    assert f"{invalid}:3: " in alignment_error(folder, "--gold", invalid).stderr
+    missing = alignment_error(folder, "--gold", tmp_path / "none")
     assert "no such file" in missing.stderr
-    for options, message in [
-        (("--find-heads",), "--find-heads requires --gold"),
-        (("--soft", "--gold", short), "Remove --soft"),
-        (
-            ("--soft", "--reverse", folder / "back"),
-            "--reverse cannot be combined with --soft or --find-heads",
-        ),
-    ]:
-        result = align(folder, *options)
-        assert result.exit_code == 2
-        assert message in result.stderr
+    result = align(folder, "--soft", "--reverse", folder / "back")
+    assert result.exit_code == 2
+    assert "--reverse cannot be combined with --soft" in result.stderr
 
 
-def test_model_without_attention_and_ensemble_are_rejected(folder: Path) -> None:
-    for options in ((), ("--gold", folder / "gold", "--find-heads")):
-        result = align(folder, *options, run="no-attention")
+def test_model_without_attention_is_rejected(folder: Path) -> None:
+    for command in (align, alignment_heads):
+        result = command(folder, run="no-attention")
         assert (result.exit_code, result.stdout) == (78, "")
         assert "model.decoder.attention.kind = 'attention'" in result.stderr
-    together = ("--with", folder / "there", "--gold", folder / "gold", "--find-heads")
-    assert "an ensemble averages the attention of its members" in align(folder, *together).stderr

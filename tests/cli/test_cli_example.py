@@ -1,4 +1,4 @@
-"""`seqloom explain --example`: self-attention with chosen scores, selections and numbers."""
+"""`seqloom example attention`: self-attention with chosen scores, selections and numbers."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from support.cli_runner import run_cli
 
 def example(*options: object) -> dict[str, dict[str, Any]]:
     """The values of the attention section, by name."""
-    result = run_cli("explain", "--example", *options, "--json")
+    result = run_cli("example", "attention", *options, "--json")
     assert result.exit_code == 0, result.stderr
     parts = json.loads(result.stdout)["parts"]
     section = next(part["chapter"] for part in parts if part["chapter"].startswith("attention"))
@@ -24,7 +24,7 @@ def test_the_numbers_of_the_lecture_are_printed_with_formula_and_shape() -> None
     values = example("--select", "argmax")
     assert values["scores"]["values"] == [1054, 852, -396]
     assert values["context"]["values"] == [23, 46]
-    printed = run_cli("explain", "--example", "--select", "argmax").stdout
+    printed = run_cli("example", "attention", "--select", "argmax").stdout
     assert "e = q · k" in printed
     assert "(3 × 2)" in printed
     assert {"1054", "852", "-396", "23", "46"} <= set(printed.split())
@@ -97,7 +97,6 @@ def test_exact_selection_needs_an_equal_key() -> None:
         (["--score", "additive", "--select", "exact"], ["use score 'dot' or 'rbf'"]),
         (["--h", ""], ["h: there is a row without numbers"]),
         (["--wq", "1,inf;2,3"], ["Wq: inf is not finite"]),
-        (["--step", "2", "--layer", "1"], ["--layer, --step: cannot be combined with --example"]),
         (
             ["--h", "1,x 2;3,4", "--wq", "1,2,3", "--wk", "a;b", "--wv", "1 2,3", "--query", "7"],
             [
@@ -118,19 +117,10 @@ def test_exact_selection_needs_an_equal_key() -> None:
 def test_all_problems_with_the_options_are_reported_at_once(
     options: list[str], messages: list[str]
 ) -> None:
-    result = run_cli("explain", "--example", *options)
+    result = run_cli("example", "attention", *options)
     assert (result.exit_code, result.stdout) == (2, "")
     for message in messages:
         assert message in result.error
-
-
-@pytest.mark.parametrize(
-    "option", ["--score=dot", "--select=argmax", "--h=1,2", "--wq=1", "--query=1"]
-)
-def test_options_of_the_example_are_refused_for_a_run(option: str) -> None:
-    result = run_cli("explain", "runs/any", "text", option)
-    assert result.exit_code == 2
-    assert f"{option.partition('=')[0]}: only for --example" in result.error
 
 
 def test_python_reports_all_problems_of_an_example() -> None:

@@ -95,19 +95,18 @@ def test_full_prints_every_number(reverse: Path) -> None:
 
 
 def test_example_needs_no_run() -> None:
-    result = run_cli("explain", "--example")
+    result = run_cli("example", "attention")
     words = result.stdout.split()
     for number in ("1054", "852", "-396", "23", "46"):
         assert number in words
-    assert run_cli("explain", "--example", "runs/x").exit_code == 2
-    assert run_cli("explain").exit_code == 2
+    assert run_cli("example", "attention", "runs/x").exit_code == 2
 
 
 def test_documentation_shows_the_output_of_the_example() -> None:
     page = Path(__file__).parents[2] / "docs" / "analysis" / "steps-and-gradients.md"
     blocks = page.read_text(encoding="utf-8").split("```text\n")[1:]
     example = next(block for block in blocks if "1054" in block).partition("```")[0]
-    assert example in run_cli("explain", "--example").stdout
+    assert example in run_cli("example", "attention").stdout
 
 
 def test_language_model_is_explained_with_its_prompt(sentences: Path) -> None:
@@ -214,7 +213,7 @@ def test_means_over_files_are_aligned_at_the_end_of_sentences(
         text = "".join(f"{pair[side]}\n" for pair in pairs)
         (tmp_path / name).write_text(text, encoding="utf-8")
     files = (tmp_path / "source", tmp_path / "target")
-    result = run_cli("gradients", reverse, *files, "--lines", "--out", tmp_path / "g.json")
+    result = run_cli("gradient-profile", reverse, *files, "--out", tmp_path / "g.json")
     assert result.exit_code == 0, result.stderr
     assert "skipped 1 of 4 lines: blank" in result.stderr
     record = json.loads((tmp_path / "g.json").read_bytes())
@@ -228,7 +227,7 @@ def test_means_over_files_are_aligned_at_the_end_of_sentences(
         assert len(norms) == count
         mean = sum(norms) / count
         assert record["source"]["whole"][distance] == pytest.approx(mean, rel=1e-4)
-    short = run_cli("gradients", reverse, *files, "--lines", "--step", 4)
+    short = run_cli("gradient-profile", reverse, *files, "--step", 4)
     assert "skipped 1 of 3 sentences: fewer than 4 target tokens" in short.stderr
 
 
@@ -246,14 +245,7 @@ def test_gradients_of_a_language_model_have_no_source(sentences: Path) -> None:
         (["abc", "cba", "--step", "5"], 65, "step 5"),
         ([" "], 65, "the text is blank"),
         (["abc", "--out", "x.gif"], 78, "png, svg, pdf"),
-        (["abc", "--lines"], 78, "needs two files"),
-        (["abc", "cba", "--lines"], 66, "abc: no such file"),
-        (["one", "two", "--lines"], 65, "have 1 and 2 lines"),
-        (["blank", "blank", "--lines"], 65, "all lines are blank"),
-        (["one", "one", "--lines", "--step", "9"], 65, "step 9"),
-        (["one", "one", "--lines", "--step", "0"], 65, "step 0"),
         (["abc", "--at", "nowhere"], 2, "'nowhere' is not one of"),
-        (["one", "one", "--lines", "--at", "states"], 2, "Omit it for --at states"),
         (["abc", "--layer", "1", "--head", "2"], 2, "--layer and --head can only be used with"),
         (["abc", "--full", "--at", "attention"], 2, "--full can only be used with"),
         (["abc", "--at", "states", "--step", "9"], 65, "step 9"),
@@ -271,11 +263,37 @@ def test_invalid_gradients_options_are_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in (("one", "ab\n"), ("two", "ab\nba\n"), ("blank", "\n")):
-        Path(name).write_text(text, encoding="utf-8")
     result = run_cli("gradients", reverse, *options)
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        (["abc"], 78, "needs two files"),
+        (["abc", "cba"], 66, "abc: no such file"),
+        (["one", "two"], 65, "have 1 and 2 lines"),
+        (["blank", "blank"], 65, "all lines are blank"),
+        (["one", "one", "--step", "9"], 65, "step 9"),
+        (["one", "one", "--step", "0"], 65, "step 0"),
+        (["one", "one", "--out", "x.gif"], 78, "png, svg, pdf"),
+    ],
+)
+def test_invalid_files_and_options_of_a_gradient_profile_are_rejected(
+    reverse: Path,
+    arguments: list[str],
+    exit_code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("one", "ab\n"), ("two", "ab\nba\n"), ("blank", "\n")):
+        Path(name).write_text(text, encoding="utf-8")
+    result = run_cli("gradient-profile", reverse, *arguments)
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert message in result.stderr
 
 
 def test_gradients_of_a_language_model_take_one_text(sentences: Path) -> None:

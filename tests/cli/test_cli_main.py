@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from seqloom import __version__
 from seqloom.cli import main, output
+from seqloom.cli.help import MOVED
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.errors import DataError
@@ -134,9 +135,17 @@ def test_invalid_run_folder_and_invalid_split_are_rejected(tmp_path: Path) -> No
     assert "'tset' is not one of 'test', 'dev', 'train'" in result.error
 
 
-def test_config_prints_the_json_schema_of_recipes() -> None:
-    result = run_cli("config", "--schema")
+def test_schema_prints_the_json_schema_of_recipes() -> None:
+    result = run_cli("schema")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["title"] == "seqloom recipe"
-    assert "Give a recipe, or --schema." in run_cli("config").error
-    assert "Remove RECIPE and --set." in run_cli("config", "demo", "--schema").error
+
+
+@pytest.mark.parametrize(("command", "option", "new"), [(*old, new) for old, new in MOVED.items()])
+def test_an_option_that_is_now_a_command_names_the_command(
+    command: str, option: str, new: str
+) -> None:
+    result = run_cli(command, "runs/any", f"{option}=x")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"`{command} {option}` is now `seqloom {new}`." in result.error
+    assert run_cli(*new.split(), "--help").exit_code == 0

@@ -1,4 +1,4 @@
-"""seqloom search --example: the beam search of the lecture, which needs no run."""
+"""seqloom example search: the beam search of the lecture, which needs no run."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ LOG_PROBABILITIES = {SIX_WORDS: -4.5, FOUR_WORDS: -3.2, NINE_WORDS: -7.2}
 def test_best_output_depends_on_what_counts_as_length(
     settings: tuple[str, ...], best: str, score: str
 ) -> None:
-    result = run_cli("search", "--example", *settings)
+    result = run_cli("example", "search", *settings)
     assert result.exit_code == 0, result.stderr
     [line] = [line for line in result.stdout.splitlines() if line.startswith("1  -")]
     assert line.split(maxsplit=3)[1] == score
@@ -69,33 +69,17 @@ def test_n_best_and_search_can_be_chosen_in_python() -> None:
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "html", "json"])
 def test_the_tree_is_written_in_every_format(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"tree.{suffix}"
-    result = run_cli("search", "--example", "--out", path)
+    result = run_cli("example", "search", "--out", path)
     assert result.exit_code == 0, result.stderr
     if suffix == "json":
         content = json.loads(path.read_text(encoding="utf-8"))
         hypotheses = replay(SearchTrace.from_json(content["record"]))
         assert [one.score for one in hypotheses] == pytest.approx([-0.75, -0.8])
-        assert content == json.loads(run_cli("search", "--example", "--json").stdout)
+        assert content == json.loads(run_cli("example", "search", "--json").stdout)
     elif suffix in ("svg", "html"):
         assert "tart" in path.read_text(encoding="utf-8")
     else:
         assert path.stat().st_size > 5000
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--example", "runs/x"), "--example cannot be combined with a run folder or a text"),
-        (("--example", "--instead", "3=me"), "--example cannot be combined with --instead"),
-        (("--example", "--to", "de"), "--example cannot be combined with --to"),
-        (("--example", "x", "--to", "de"), "a run folder or a text and --to"),
-        ((), "Give a run folder and a text, or --example."),
-    ],
-)
-def test_options_that_need_a_run_are_errors(arguments: tuple[str, ...], message: str) -> None:
-    result = run_cli("search", *arguments)
-    assert result.exit_code == 2
-    assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(
@@ -110,7 +94,7 @@ def test_options_that_need_a_run_are_errors(arguments: tuple[str, ...], message:
     ],
 )
 def test_invalid_settings_are_errors(arguments: tuple[str, ...], message: str) -> None:
-    result = run_cli("search", "--example", *arguments)
+    result = run_cli("example", "search", *arguments)
     assert result.exit_code == 78
     assert message in result.stderr
     assert not Path("tree.bmp").exists()
@@ -120,5 +104,5 @@ def test_documentation_shows_the_output_of_the_example() -> None:
     page = Path(__file__).parents[2] / "docs" / "analysis" / "search.md"
     blocks = page.read_text(encoding="utf-8").split("```text\n")[1:]
     example = next(block for block in blocks if "-0.750" in block).partition("```")[0]
-    printed = [line.rstrip() for line in run_cli("search", "--example").stdout.splitlines()]
+    printed = [line.rstrip() for line in run_cli("example", "search").stdout.splitlines()]
     assert example.splitlines() == printed[-3:]

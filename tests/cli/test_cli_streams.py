@@ -4,15 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.core import TyperArgument, TyperGroup
-from typer.main import get_command
+from typer.core import TyperArgument
 
-from seqloom.cli.main import app
-from support.cli_runner import run_cli
+from support.cli_runner import all_commands, run_cli
 
-_group = get_command(app)
-assert isinstance(_group, TyperGroup)
-COMMANDS = _group.commands
+COMMANDS = all_commands()
 WITH_INPUT = [
     name
     for name, command in COMMANDS.items()
@@ -24,7 +20,7 @@ COLOUR = "\x1b[3"
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_usage_error_leaves_stdout_empty(command: str) -> None:
-    result = run_cli(command, "--no-such-option")
+    result = run_cli(*command.split(), "--no-such-option")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--no-such-option" in result.error
 
@@ -45,7 +41,7 @@ def test_missing_input_leaves_stdout_empty(
         for number, each in enumerate(COMMANDS[command].params)
         if isinstance(each, TyperArgument) and each.required
     ]
-    result = run_cli(command, *arguments, *options)
+    result = run_cli(*command.split(), *arguments, *options)
     assert result.exit_code in (2, 65, 66, 78), result.stderr
     assert result.stdout == ""
     assert result.stderr

@@ -8,7 +8,7 @@ from typer.main import get_command
 
 from seqloom.cli.main import app
 from seqloom.cli.output import program_name
-from support.cli_runner import run_cli
+from support.cli_runner import all_commands, run_cli
 
 SURFACE = {
     "demo": {"--run", "--set", "--quick", "--compare"},
@@ -50,27 +50,36 @@ SURFACE = {
     "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
     "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
     "search": {
-        *("[RUN]", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json"),
-        *("--set", "--with", "--to", "--example"),
+        *("RUN", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json"),
+        *("--set", "--with", "--to"),
     },
     "error-propagation": {"RUN", "[FILE]...", "--split", "--first", "--out", "--json", "--with"},
     "compare": {
         *("RUN", "[FILE]...", "--text", "--split", "--shown", "--beam", "--out", "--json", "--set"),
     },
     "explain": {
-        *("[RUN]", "[TEXT]", "--step", "--target", "--layer", "--head", "--full", "--beam"),
-        *("--json", "--set", "--example", "--score", "--scale", "--select", "--gamma", "--query"),
-        *("--h", "--wq", "--wk", "--wv"),
+        *("RUN", "[TEXT]", "--step", "--target", "--layer", "--head", "--full", "--beam"),
+        *("--json", "--set"),
     },
+    "example attention": {
+        *("--score", "--scale", "--select", "--gamma", "--query", "--h", "--wq", "--wk", "--wv"),
+        *("--full", "--json"),
+    },
+    "example search": {"--beam", "--n-best", "--all", "--out", "--json", "--set"},
     "lookup": {
         *("--keys", "--values", "--query", "--select", "--score", "--gamma", "--temperature"),
         *("--out", "--json"),
     },
-    "draw": {"KIND", "[RUN]", "[TEXT]", "--target", "--step", "--part", "--beam", "--out"},
+    "draw rnn": {"RUN", "[TEXT]", "--target", "--out"},
+    "draw encoder-decoder": {"RUN", "[TEXT]", "--target", "--out"},
+    "draw search": {"[RUN]", "[TEXT]", "--beam", "--out"},
+    "draw lookup": {"[RUN]", "[TEXT]", "--target", "--step", "--out"},
+    "draw transformer": {"[RUN]", "--part", "--out"},
     "gradients": {
-        *("RUN", "TEXT", "[TARGET]", "--step", "--at", "--layer", "--head", "--full", "--lines"),
-        *("--out", "--json"),
+        *("RUN", "TEXT", "[TARGET]", "--step", "--at", "--layer", "--head", "--full", "--out"),
+        "--json",
     },
+    "gradient-profile": {"RUN", "FILE...", "--step", "--out", "--json"},
     "serve": {
         *("RUN...", "--host", "--port", "--engine", "--set", "--languages", "--keys", "--limit"),
         *("--metrics-port", "--workers", "--root-path", "--allow-host", "--allow-origin"),
@@ -80,22 +89,26 @@ SURFACE = {
     "export": {"RUN", "--to", "--out", "--license", "--languages"},
     "doctor": {"RECIPE", "--from", "--set", "--json"},
     "prepare": {"RECIPE", "--from", "--set", "--workers", "--verify"},
-    "config": {"[RECIPE]", "--set", "--schema"},
+    "config": {"RECIPE", "--set"},
+    "schema": set(),
     "inspect": {
         *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),
         *("--plain", "--json", "--set", "--with", "--to"),
     },
     "align": {
-        *("RUN", "SOURCE", "[TARGET]", "--soft", "--gold", "--find-heads", "--reverse"),
-        *("--symmetrise", "--json", "--with"),
+        *("RUN", "SOURCE", "[TARGET]", "--soft", "--reverse", "--symmetrise", "--json", "--with"),
     },
+    "alignment-error": {
+        *("RUN", "SOURCE", "[TARGET]", "--gold", "--reverse", "--symmetrise", "--json", "--with"),
+    },
+    "alignment-heads": {"RUN", "SOURCE", "[TARGET]", "--gold", "--json"},
 }
-WITHOUT_MODEL = {"config", "new", "prepare", "runs", "info", "track", "pack", "unpack"}
+WITHOUT_MODEL = {"config", "schema", "new", "prepare", "runs", "info", "track", "pack", "unpack"}
 """Commands that do not compute with torch."""
 GLOBAL_OPTIONS = {"--quiet", "--threads", "--device"}
 GROUP_OPTIONS = {"--version", "--install-completion", "--show-completion", *GLOBAL_OPTIONS}
 PANELS = {
-    "Train": ["demo", "new", "train", "config", "doctor", "prepare", "augment", "sweep"],
+    "Train": ["demo", "new", "train", "config", "schema", "doctor", "prepare", "augment", "sweep"],
     "Manage runs": ["runs", "info", "track", "pack", "unpack"],
     "Use a trained model": [
         "translate",
@@ -106,7 +119,7 @@ PANELS = {
         "label",
         "score",
     ],
-    "Evaluate": ["evaluate", "compare", "align"],
+    "Evaluate": ["evaluate", "compare", "align", "alignment-error", "alignment-heads"],
     "Look inside": [
         *(
             "inspect",
@@ -114,15 +127,18 @@ PANELS = {
             "explain",
             "lookup",
             "gradients",
+            "gradient-profile",
             "error-propagation",
             "draw",
+            "example",
             "lab",
         ),
     ],
     "Serve": ["serve"],
     "Exchange models with other toolkits": ["import", "export"],
 }
-COMMANDS: dict[str, Any] = getattr(get_command(app), "commands", {})
+GROUP: Any = get_command(app)
+COMMANDS = all_commands()
 
 
 def parameter_names(command: object) -> set[str]:
@@ -154,7 +170,7 @@ def test_every_command_and_option_has_help_and_every_command_an_example() -> Non
 
 def test_every_command_is_in_one_panel() -> None:
     panels: dict[str, list[str]] = {}
-    for name, command in COMMANDS.items():
+    for name, command in GROUP.commands.items():
         panels.setdefault(command.rich_help_panel, []).append(name)
     assert panels == PANELS
 
@@ -165,7 +181,7 @@ def test_help_shows_no_python_types(
     command: str, columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    result = run_cli(*([command] if command else []), "--help")
+    result = run_cli(*command.split(), "--help")
     assert result.exit_code == 0
     assert f"Usage: seqloom {command}".rstrip() in result.stdout
     for python_type in ("<bool>", "<path>", "<int", "<float", "<str", "list[", "{RUN}"):

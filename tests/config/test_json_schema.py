@@ -46,7 +46,7 @@ def tables_of(name: str) -> dict[str, Any]:
 
 
 def test_the_stored_schema_is_current() -> None:
-    """`seqloom config --schema > src/seqloom/recipes/recipe.schema.json` writes it."""
+    """`seqloom schema > src/seqloom/recipes/recipe.schema.json` writes it."""
     assert stored_schema() == recipe_schema()
 
 

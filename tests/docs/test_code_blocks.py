@@ -15,14 +15,12 @@ import pytest
 import typer
 from page_blocks import PAGES, CodeBlock, code_blocks, page_name, shell_commands
 from page_runner import INSTALLS
-from typer.core import TyperGroup
-from typer.main import get_command
 
 import seqloom
-from seqloom.cli.main import app
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.json_schema import recipe_schema
 from seqloom.config.loading.loader import load_bundled_recipe
+from support.cli_runner import all_commands, split_command
 from tools.site.links import ROOT
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -73,17 +71,10 @@ def validator() -> jsonschema_rs.Draft7Validator:
     return jsonschema_rs.Draft7Validator(recipe_schema())
 
 
-@cache
-def group() -> TyperGroup:
-    found = get_command(app)
-    assert isinstance(found, TyperGroup)
-    return found
-
-
 def parse(arguments: list[str]) -> dict[str, Any]:
     """Parse a command. Raises an error for unknown commands and options."""
-    name, *rest = arguments
-    command = group().commands[name]
+    name, rest = split_command(arguments)
+    command = all_commands()[name]
     context = typer.Context(command, info_name=name)
     values, extra, _ = command.make_parser(context).parse_args(args=rest)
     assert not extra, extra

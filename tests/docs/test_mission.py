@@ -6,13 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
 
-from seqloom.cli.main import app
 from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe
 from seqloom.lab.registry import claim_names
-from support.cli_runner import build_command
+from support.cli_runner import all_commands, split_command
 from tools.mission import PAGE, MissionLine, read_lines, render
 
 TESTS = Path(__file__).parents[1]
@@ -40,13 +38,12 @@ def test_a_line_has_commands_that_the_program_accepts(
     assert line.show
     monkeypatch.chdir(tmp_path)
     for command in line.show:
-        program, name, *arguments = shlex.split(command)
+        program, *words = shlex.split(command)
         assert program == "seqloom"
+        name, arguments = split_command(words)
         for run in (argument for argument in arguments if argument.startswith("runs/")):
             (tmp_path / run).mkdir(parents=True, exist_ok=True)
-        group = build_command(app)
-        assert isinstance(group, TyperGroup)
-        context = group.commands[name].make_context(name, arguments)
+        context = all_commands()[name].make_context(name, arguments)
         if name == "train":
             recipe = context.params["recipe"]
             assert recipe in bundled_recipes()

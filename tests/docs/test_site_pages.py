@@ -6,13 +6,11 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from seqloom.cli.main import app
 from seqloom.config.loading.fields import all_sections
 from seqloom.config.loading.json_schema import recipe_schema
 from seqloom.config.schema.recipe import RunConfig
+from support.cli_runner import all_commands
 from tools.site.api import PACKAGES, public_names
 from tools.site.check_links import find_problems
 from tools.site.docstrings import to_rst
@@ -64,13 +62,11 @@ def test_every_page_is_in_the_navigation(pages: dict[str, str]) -> None:
 
 
 def test_the_reference_lists_every_command_with_its_options(pages: dict[str, str]) -> None:
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
     parts = re.split(r"^### seqloom ", pages["commands.md"], flags=re.M)
     shared, *commands = parts
     shown = {part.partition("\n")[0]: part for part in commands}
-    assert set(shown) == set(group.commands)
-    for name, command in group.commands.items():
+    assert set(shown) == set(all_commands())
+    for name, command in all_commands().items():
         options = [option for parameter in command.params for option in parameter.opts]
         for option in (each for each in options if each.startswith("--")):
             assert f"{{option}} {option}" in shown[name] or f"{{option}} {option}" in shared

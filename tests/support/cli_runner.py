@@ -4,11 +4,13 @@ import io
 import sys
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 import pytest
 import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-from seqloom.cli.main import run
+from seqloom.cli.main import app, run
 
 
 @dataclass(frozen=True)
@@ -62,3 +64,21 @@ def run_cli(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> C
 def set_options(*settings: str) -> list[str]:
     """["--set", setting] for each setting."""
     return [argument for setting in settings for argument in ("--set", setting)]
+
+
+def all_commands() -> dict[str, TyperCommand]:
+    """Return all commands by name. Commands of groups have names such as "draw search"."""
+    commands: dict[str, TyperCommand] = {}
+    for name, command in cast(TyperGroup, build_command(app)).commands.items():
+        if isinstance(command, TyperGroup):
+            members = cast(dict[str, TyperCommand], command.commands)
+            commands |= {f"{name} {member}": each for member, each in members.items()}
+        else:
+            commands[name] = cast(TyperCommand, command)
+    return commands
+
+
+def split_command(arguments: list[str]) -> tuple[str, list[str]]:
+    """Split a command line, without the word "seqloom", into the command and its arguments."""
+    count = 1 if arguments[0] in all_commands() else 2
+    return " ".join(arguments[:count]), arguments[count:]

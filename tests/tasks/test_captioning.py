@@ -190,11 +190,12 @@ def test_advice_about_gradients_of_an_image_can_be_followed(
     caption = "a red square on the left ."
     (tmp_path / "images").write_text(f"{image}\n", encoding="utf-8")
     (tmp_path / "captions").write_text(f"{caption}\n", encoding="utf-8")
-    files = [tmp_path / "images", tmp_path / "captions", "--lines"]
-    result = run_cli("gradients", run.folder, *(files if lines else [image, caption]))
+    files = [tmp_path / "images", tmp_path / "captions"]
+    command = "gradient-profile" if lines else "gradients"
+    result = run_cli(command, run.folder, *(files if lines else [image, caption]))
     assert result.exit_code == 78
     message = " ".join(result.stderr.split())
-    assert "Give one image, without --lines, and use --at states, attention or weights" in message
+    assert "with one image and --at states, attention or weights" in message
     for place in ("states", "attention", "weights"):
         followed = run_cli("gradients", run.folder, image, caption, "--at", place)
         assert followed.exit_code == 0

@@ -303,10 +303,9 @@ def test_draw_writes_a_file_or_prints_the_figure(tmp_path: Path, run: seqloom.Ru
         assert texts(viz.Svg(printed.stdout.strip()))
 
 
-def test_draw_lists_all_problems() -> None:
-    result = run_cli("draw", "rnn", "--out", "figure.png")
+def test_draw_writes_only_svg() -> None:
+    result = run_cli("draw", "search", "--out", "figure.png")
     assert result.exit_code == 2
-    assert "Give a run folder and a text" in result.error
     assert "Name the file figure.svg" in result.error
 
 

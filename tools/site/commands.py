@@ -25,8 +25,14 @@ def render_commands() -> str:
     assert isinstance(group, TyperGroup)
     panels: dict[str, list[str]] = {}
     for name, command in group.commands.items():
-        assert isinstance(command, TyperCommand)
-        panels.setdefault(str(command.rich_help_panel), []).append(_render_command(name, command))
+        assert isinstance(command, TyperCommand | TyperGroup)
+        rendered = panels.setdefault(str(command.rich_help_panel), [])
+        if isinstance(command, TyperGroup):
+            rendered += [
+                _render_command(f"{name} {sub}", each) for sub, each in command.commands.items()
+            ]
+        else:
+            rendered.append(_render_command(name, command))
     parts = [INTRODUCTION, _render_shared(next(iter(group.commands.values())), group)]
     for panel, commands in panels.items():
         parts += [f"## {panel}\n", *commands]
@@ -57,7 +63,7 @@ def _render_command(name: str, command: Any) -> str:
     ]
     return "\n".join(
         [
-            f"(command-{name})=",
+            f"(command-{name.replace(' ', '-')})=",
             f"### seqloom {name}\n",
             f"{escape(command.help)}\n",
             f"```text\n{usage}\n```\n",

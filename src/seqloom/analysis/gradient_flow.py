@@ -105,7 +105,7 @@ def _check_model(model: Model) -> None:
     if isinstance(model.encoder, ImageEncoder):
         raise ConfigError(
             "an image encoder reads the complete image in one step, so there are no source steps "
-            "to measure gradients at. Give one image, without --lines, and use --at states, "
+            "to measure gradients at. Use `seqloom gradients` with one image and --at states, "
             "attention or weights."
         )
     for part in (model.encoder, model.decoder):

@@ -48,7 +48,7 @@ class AttentionView:
         if use_best_heads and stored == ALL_HEADS:
             raise ConfigError(
                 f"{run.name}: the heads that align best are not known. Find them with "
-                "`seqloom align RUN SOURCE TARGET --gold FILE --find-heads`."
+                "`seqloom alignment-heads RUN SOURCE TARGET --gold FILE`."
             )
         return cls(layer, head, stored if use_best_heads else None, pieces)
 

@@ -14,6 +14,17 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from seqloom.cli.process.interrupts import explained_interruption
 
+MOVED = {
+    ("align", "--find-heads"): "alignment-heads",
+    ("align", "--gold"): "alignment-error",
+    ("config", "--schema"): "schema",
+    ("explain", "--example"): "example attention",
+    ("gradients", "--lines"): "gradient-profile",
+    ("search", "--example"): "example search",
+    ("translate", "--input"): "translate-files",
+}
+"""Options that are now commands: (command, option) -> new command."""
+
 
 class _Argument(TyperArgument):
     """A positional argument. The help shows its metavar, but not its type."""
@@ -46,6 +57,12 @@ class Command(TyperCommand):
         parameters = super().get_params(ctx)
         _hide_python_types(parameters)
         return parameters
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        for (command, option), new in MOVED.items():
+            if command == self.name and any(arg.partition("=")[0] == option for arg in args):
+                ctx.fail(f"`{command} {option}` is now `seqloom {new}`.")
+        return super().parse_args(ctx, args)
 
 
 class CommandGroup(TyperGroup):

@@ -7,21 +7,21 @@ from typing import Annotated
 import typer
 
 from seqloom import __version__
-from seqloom.cli.commands.align import align
+from seqloom.cli.commands import draw, example
+from seqloom.cli.commands.align import align, alignment_error, alignment_heads
 from seqloom.cli.commands.augment import augment
 from seqloom.cli.commands.caption import caption
 from seqloom.cli.commands.compare import compare
 from seqloom.cli.commands.complete import complete
-from seqloom.cli.commands.config import config
+from seqloom.cli.commands.config import config, schema
 from seqloom.cli.commands.demo import demo
 from seqloom.cli.commands.doctor import doctor
-from seqloom.cli.commands.draw import draw
 from seqloom.cli.commands.error_propagation import error_propagation
 from seqloom.cli.commands.evaluate import evaluate
 from seqloom.cli.commands.explain import explain
 from seqloom.cli.commands.export import export
 from seqloom.cli.commands.forecast import forecast
-from seqloom.cli.commands.gradients import gradients
+from seqloom.cli.commands.gradients import gradient_profile, gradients
 from seqloom.cli.commands.import_model import import_model
 from seqloom.cli.commands.info import info
 from seqloom.cli.commands.inspect import inspect
@@ -96,6 +96,7 @@ def _add(
     example: str,
     name: str | None = None,
     *,
+    group: typer.Typer = app,
     uses_model: bool = True,
 ) -> None:
     """Register a command.
@@ -103,12 +104,20 @@ def _add(
     panel:      panel of `seqloom --help` that lists the command
     example:    example for the help of the command itself
     name:       name of the command. Default: the name of the function
+    group:      group of commands. Default: the commands of seqloom itself
     uses_model: True if the command computes with torch. Such a command has the options --threads
                 and --device
     """
     epilog = f"Example: {example}"
-    register = app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)
+    register = group.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)
     register(with_global_options(command, uses_model))
+
+
+def _add_group(panel: str, name: str, help: str) -> typer.Typer:
+    """Register a group of commands, such as `seqloom draw …`."""
+    group = typer.Typer(cls=CommandGroup, no_args_is_help=True, help=help)
+    app.add_typer(group, name=name, rich_help_panel=panel)
+    return group
 
 
 _add("Train", demo, "seqloom demo")
@@ -120,6 +129,7 @@ _add(
 )
 _add("Train", train, "seqloom train recipe.toml --run runs/first --set training.steps=2000")
 _add("Train", config, "seqloom config recipe.toml --set decoding.width=8", uses_model=False)
+_add("Train", schema, "seqloom schema > recipe.schema.json", uses_model=False)
 _add("Train", doctor, "seqloom doctor recipe.toml")
 _add("Train", prepare, "seqloom prepare recipe.toml --workers 8", uses_model=False)
 _add("Train", augment, "seqloom augment runs/en-de english.txt --output synthetic.tsv")
@@ -144,7 +154,10 @@ _add(_USE, score, "seqloom score runs/demo test.de test.en")
 
 _add("Evaluate", evaluate, "seqloom evaluate runs/demo --against runs/plain")
 _add("Evaluate", compare, "seqloom compare runs/demo runs/plain --shown 20 --out both.html")
-_add("Evaluate", align, "seqloom align runs/demo test.de test.en --gold gold.txt")
+_add("Evaluate", align, "seqloom align runs/demo test.de test.en")
+_GOLD = "runs/demo test.de test.en --gold gold.txt"
+_add("Evaluate", alignment_error, f"seqloom alignment-error {_GOLD}")
+_add("Evaluate", alignment_heads, f"seqloom alignment-heads {_GOLD}")
 
 _INSIDE = "Look inside"
 _add(_INSIDE, inspect, "seqloom inspect runs/demo 'Das gefällt mir.' --beam 5")
@@ -152,12 +165,22 @@ _add(_INSIDE, search, "seqloom search runs/demo 'Das gefällt mir.' --beam 4 --o
 _add(_INSIDE, explain, "seqloom explain runs/demo 'Das gefällt mir.' --step 2")
 _add(_INSIDE, lookup, "seqloom lookup --query 2,3 --score rbf --gamma 0.5 --temperature 2")
 _add(_INSIDE, gradients, "seqloom gradients runs/demo 'Das gefällt mir.' 'I like it.' --step 3")
+_add(_INSIDE, gradient_profile, "seqloom gradient-profile runs/demo test.de test.en")
 _add(
     _INSIDE,
     error_propagation,
     "seqloom error-propagation runs/demo test.de test.en --out errors.png",
 )
-_add(_INSIDE, draw, "seqloom draw encoder-decoder runs/demo 'Das gefällt mir.' --out figure.svg")
+_draw = _add_group(_INSIDE, "draw", "Draw a figure for teaching as SVG, of a run or an example.")
+_TEXT = "runs/demo 'Das gefällt mir.' --out figure.svg"
+_add("Commands", draw.rnn, f"seqloom draw rnn {_TEXT}", group=_draw)
+_add("Commands", draw.encoder_decoder, f"seqloom draw encoder-decoder {_TEXT}", group=_draw)
+_add("Commands", draw.search, f"seqloom draw search {_TEXT} --beam 3", group=_draw)
+_add("Commands", draw.lookup, f"seqloom draw lookup {_TEXT} --step 2", group=_draw)
+_add("Commands", draw.transformer, "seqloom draw transformer --part encoder", group=_draw)
+_example = _add_group(_INSIDE, "example", "Show an example of a lecture, without a run.")
+_add("Commands", example.attention, "seqloom example attention --select softmax", group=_example)
+_add("Commands", example.search, "seqloom example search --beam 3", group=_example)
 _add(_INSIDE, lab, "seqloom lab bottleneck")
 
 _add("Serve", serve, "seqloom serve runs/demo --port 8000")

@@ -5,7 +5,7 @@ imports torch.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -71,111 +71,108 @@ def existing_runs(folders: list[Path] | None) -> list[Path] | None:
     return [found for folder in folders if (found := existing_run(folder)) is not None]
 
 
+ADVANCED = "Advanced"
+"""Panel of the help with the options that are rarely needed."""
+
+
+def argument(metavar: str, help: str, **settings: Any) -> Any:
+    """Declare an argument. The settings are those of `typer.Argument`."""
+    return typer.Argument(metavar=metavar, help=help, **settings)
+
+
+def option(metavar: str, help: str, *names: str, advanced: bool = False, **settings: Any) -> Any:
+    """Declare an option with a value.
+
+    names:    names of the option. Default: the name of the parameter
+    advanced: list the option in the panel "Advanced" of the help
+    settings: settings of `typer.Option`, for example min=1
+    """
+    panel = ADVANCED if advanced else None
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **settings)
+
+
+def flag(name: str, help: str, *, advanced: bool = False) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(name, help=help, rich_help_panel=ADVANCED if advanced else None)
+
+
 _RECIPE_HELP = (
     f"Recipe file, or the name of a bundled recipe: {', '.join(sorted(bundled_recipes()))}. "
     'A recipe can extend a preset with preset = "NAME". '
     f"Presets: {', '.join(sorted(bundled_presets()))}."
 )
-Recipe = Annotated[
-    str, typer.Argument(metavar="RECIPE", help=_RECIPE_HELP, autocompletion=complete_recipe)
-]
-OptionalRecipe = Annotated[
-    str | None,
-    typer.Argument(metavar="[RECIPE]", help=_RECIPE_HELP, autocompletion=complete_recipe),
-]
+_RUN_HELP = "Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`."
+
+Recipe = Annotated[str, argument("RECIPE", _RECIPE_HELP, autocompletion=complete_recipe)]
 RunFolder = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN",
-        help="Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
+    Path, argument("RUN", _RUN_HELP, callback=existing_run, autocompletion=complete_run)
+]
+RunPath = Annotated[
+    Path, argument("RUN", _RUN_HELP, callback=locate_run, autocompletion=complete_run)
+]
+"""Like `RunFolder`, for commands that do not import torch."""
+OptionalRun = Annotated[
+    Path | None,
+    argument(
+        "[RUN]",
+        "Run folder or packed run. Default: a built-in example.",
         callback=existing_run,
         autocompletion=complete_run,
     ),
 ]
-RunPath = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN",
-        help="Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
-        callback=locate_run,
-        autocompletion=complete_run,
-    ),
-]
-"""Like `RunFolder`, for commands that do not import torch."""
+SourceText = Annotated[str, argument("[TEXT]", "Source text; for a language model, the prompt.")]
 EnsembleMembers = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--with",
-        metavar="RUN",
-        help="Another run folder. The probabilities of all runs are averaged (ensemble). "
+    option(
+        "RUN",
+        "Another run folder. The probabilities of all runs are averaged (ensemble). "
         "Can be repeated.",
+        "--with",
+        advanced=True,
         callback=existing_runs,
         autocompletion=complete_run,
     ),
 ]
 ParentFolder = Annotated[
     Path | None,
-    typer.Option(
-        "--from",
-        metavar="RUN",
-        help="Fine-tune this run: start from its best weights, with its model and vocabulary. "
+    option(
+        "RUN",
+        "Fine-tune this run: start from its best weights, with its model and vocabulary. "
         "RECIPE then needs only a data section.",
+        "--from",
         callback=existing_parent,
         autocompletion=complete_run,
     ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a setting of the recipe. Can be repeated."
-    ),
+    option("KEY=VALUE", "Override a setting of the recipe. Can be repeated.", "--set"),
 ]
 RunSettings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a decoding setting, for example decoding.max_length=60, or how attention is "
+    option(
+        "KEY=VALUE",
+        "Override a decoding setting, for example decoding.max_length=60, or how attention is "
         "computed, for example model.decoder.attention.selection=argmax. Can be repeated.",
-    ),
-]
-BeamWidth = Annotated[
-    int | None,
-    typer.Option(
-        "--beam",
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Beam width. Takes precedence over --set. Default: the decoding settings of the run.",
+        "--set",
     ),
 ]
 Engine = Annotated[
     EngineKind | None,
-    typer.Option(
-        "--engine",
-        metavar="ENGINE",
-        help="Inference engine: auto, torch, compiled or ctranslate2. auto uses ctranslate2 for "
+    option(
+        "ENGINE",
+        "Inference engine: auto, torch, compiled or ctranslate2. auto uses ctranslate2 for "
         "Transformers on a CPU where it supports the request, and torch otherwise. compiled "
         "compiles the torch model, which takes half a minute and then about halves the latency of "
         "single texts on a CPU. Default: the engine setting of the run.",
-    ),
-]
-TargetLanguage = Annotated[
-    str | None,
-    typer.Option("--to", metavar="LANGUAGE", help="Target language, for multilingual runs."),
-]
-GlossaryFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--glossary",
-        metavar="FILE",
-        help="Text file with lines `source phrase TAB target phrase`. If a source phrase occurs in "
-        "a text, its translation contains the target phrase.",
+        "--engine",
+        advanced=True,
     ),
 ]
 SplitName = Literal["test", "dev", "train"]
-Split = Annotated[
-    SplitName,
-    typer.Option(metavar="SPLIT", help="Split of the recipe's data: test, dev or train."),
+Split = Annotated[SplitName, option("SPLIT", "Split of the recipe's data: test, dev or train.")]
+FigureFile = Annotated[
+    Path | None, option("FILE", "Write a figure (.svg, .png or .pdf), or all numbers (.json).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Full = Annotated[bool, flag("--full", "Print all numbers of long vectors.")]
+Json = Annotated[bool, flag("--json", "Print JSON.")]

@@ -190,13 +190,13 @@ def load_alignment_heads(folder: Path, weights: str) -> tuple[HeadChoice, str]:
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise StorageError(
             f"{stored}: is damaged:\n{listed}\nRemove this folder and choose the heads again with "
-            "`seqloom align --find-heads`."
+            "`seqloom alignment-heads`."
         )
     content = json.loads((stored / HEADS).read_bytes())
     if content["weights"] != weights:
         return ALL_HEADS, (
             f"{stored / HEADS}: these heads were chosen for other weights, so all heads are averaged. "
-            "Choose them again with `seqloom align --find-heads`"
+            "Choose them again with `seqloom alignment-heads`"
         )
     heads = tuple((int(layer), int(head)) for layer, head in content["heads"])
     return HeadChoice(heads, int(content["shift"])), ""

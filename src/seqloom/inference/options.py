@@ -64,6 +64,7 @@ class Option:
               "inspect", which stands for all requests of the inspection routes
     names:    its name in some commands and requests, where it differs from the name of the field
     defaults: its default in some requests, where it differs from that of the field
+    advanced: True if it is rarely needed. The help of a command lists it in the panel "Advanced"
     metavar:  placeholder for the value in the help of a command
     at_least, above, at_most: bounds of a number
     limit:    limit of the server for the largest value in a request (a field of `Limits`). It
@@ -79,6 +80,7 @@ class Option:
     requests: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    advanced: bool = False
     metavar: str = ""
     at_least: float | None = None
     above: float | None = None
@@ -113,7 +115,8 @@ class PredictionOptions:
             "Beam width. Default: the run's setting.",
             commands=(
                 *("translate", "translate-files", "translate-file", "augment"),
-                *("caption", "search", "inspect", "compare", "evaluate"),
+                *("caption", "search", "inspect", "explain", "compare", "evaluate"),
+                *("example search", "draw search"),
             ),
             requests=("translate", "caption", "inspect"),
             metavar="N",
@@ -266,6 +269,7 @@ class PredictionOptions:
             "Split texts into sentences and join their translations. Default: split if the run was "
             "trained on sentences.",
             commands=("translate", "translate-files"),
+            advanced=True,
             requests=("translate",),
         ),
     ] = None
@@ -275,6 +279,7 @@ class PredictionOptions:
             "Copy URLs, e-mail addresses, placeholders, tags, emoji and unknown characters to the "
             "output. Default: copy if the run was trained on sentences.",
             commands=("translate", "translate-files"),
+            advanced=True,
             requests=("translate",),
         ),
     ] = None
@@ -284,6 +289,7 @@ class PredictionOptions:
             "Source phrases and the target phrases that the output must contain for them. If this is "
             "not possible, the output has a warning.",
             commands=("translate", "translate-files", "translate-file"),
+            advanced=True,
             requests=("translate",),
             limit="glossary",
         ),

@@ -1,4 +1,4 @@
-"""The command `seqloom align`."""
+"""The commands `seqloom align`, `seqloom alignment-error` and `seqloom alignment-heads`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqloom.cli.options import EnsembleMembers, Json, RunFolder, existing_run
+from seqloom.cli.options import (
+    EnsembleMembers,
+    Json,
+    RunFolder,
+    argument,
+    existing_run,
+    flag,
+    option,
+)
 from seqloom.cli.output import flush_output, print_json, print_line, print_message, print_warning
 from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.process.progress import count_lines, progress_bar
@@ -25,61 +33,49 @@ if TYPE_CHECKING:
 SentencePair = tuple[str, str]
 SCORE_NAMES = ("precision", "recall", "error rate")
 MAX_LISTED_CANDIDATES = 10
-"""Maximum number of candidates that --find-heads lists."""
+"""Maximum number of candidates that `seqloom alignment-heads` lists."""
+
+
+Sources = Annotated[
+    Path,
+    argument(
+        "SOURCE",
+        "File of sources, one sentence per line; or of sources and targets, separated by a tab.",
+    ),
+]
+Targets = Annotated[
+    Path | None, argument("[TARGET]", "File of targets; line n belongs to source n.")
+]
+Gold = Annotated[
+    Path,
+    option("FILE", "File of gold alignments: 0-0 sure, 0p1 possible, words counted from 0."),
+]
+Reverse = Annotated[
+    Path | None,
+    option(
+        "RUN",
+        "Run for the opposite direction. The weights of both runs are multiplied and their links "
+        "symmetrised.",
+        "--reverse",
+        callback=existing_run,
+        autocompletion=complete_run,
+    ),
+]
+Method = Annotated[
+    str,
+    option("METHOD", "With --reverse: intersection, union, grow-diag or grow-diag-final."),
+]
 
 
 def align(
     run_folder: RunFolder,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SOURCE",
-            help="File of sources, one sentence per line; or of sources and targets, separated by "
-            "a tab.",
-        ),
-    ],
-    target: Annotated[
-        Path | None,
-        typer.Argument(metavar="[TARGET]", help="File of targets; line n belongs to source n."),
-    ] = None,
+    source: Sources,
+    target: Targets = None,
     soft: Annotated[
-        bool,
-        typer.Option("--soft", help="Print all links with a weight of 0.01 or more, as 0-0:0.93."),
+        bool, flag("--soft", "Print all links with a weight of 0.01 or more, as 0-0:0.93.")
     ] = False,
-    gold: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File of gold alignments (0-0 sure, 0p1 possible, counted from 0). Print "
-            "precision, recall and alignment error rate instead of links.",
-        ),
-    ] = None,
-    find_heads: Annotated[
-        bool,
-        typer.Option(
-            "--find-heads",
-            help="With --gold: find the attention heads that align best, and store them in the "
-            "run folder for later alignments.",
-        ),
-    ] = False,
-    reverse_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--reverse",
-            metavar="RUN",
-            help="Run for the opposite direction. The weights of both runs are multiplied and "
-            "their links symmetrised.",
-            callback=existing_run,
-            autocompletion=complete_run,
-        ),
-    ] = None,
-    symmetrise: Annotated[
-        str,
-        typer.Option(
-            metavar="METHOD",
-            help="With --reverse: intersection, union, grow-diag or grow-diag-final.",
-        ),
-    ] = "grow-diag",
+    reverse_folder: Reverse = None,
+    symmetrise: Method = "grow-diag",
     json: Json = False,
     ensemble: EnsembleMembers = None,
 ) -> None:
@@ -88,57 +84,130 @@ def align(
     Prints a line such as `0-0 2-1` for each pair: source word 0 is linked to target word 0, and
     source word 2 to target word 1. Words are separated by spaces and counted from 0.
     """
-    if find_heads and gold is None:
-        raise typer.BadParameter("--find-heads requires --gold.")
-    if reverse_folder is not None and (soft or find_heads):
-        raise typer.BadParameter("--reverse cannot be combined with --soft or --find-heads.")
-    if soft and gold is not None:
-        raise typer.BadParameter("--gold cannot be combined with --soft. Remove --soft.")
+    if reverse_folder is not None and soft:
+        raise typer.BadParameter("--reverse cannot be combined with --soft.")
 
     from seqloom.cli.inputs import check_files
-    from seqloom.inference.run import load
-    from seqloom.metrics.alignment import parse_symmetrisation
+
+    method = _parse_method(reverse_folder, symmetrise)
+    files = [source] if target is None else [source, target]
+    check_files(files)
+    run, reverse = _load_aligner([run_folder, *(ensemble or ())]), None
+    if reverse_folder is not None:
+        reverse = _load_aligner([reverse_folder])
+    finished = 0
+    with progress_bar("aligning", "lines", prints=True) as show:
+        total = count_lines(files[:1], prints=True)
+        for pairs in _read_pairs(files):
+            alignments = _align_pairs(run, pairs)
+            links = _choose_links(alignments, pairs, reverse, method)
+            _print_alignments(pairs, alignments, links, soft=soft, json=json)
+            finished += len(pairs)
+            show(finished, total)
+
+
+def alignment_error(
+    run_folder: RunFolder,
+    source: Sources,
+    target: Targets = None,
+    *,
+    gold: Gold,
+    reverse_folder: Reverse = None,
+    symmetrise: Method = "grow-diag",
+    json: Json = False,
+    ensemble: EnsembleMembers = None,
+) -> None:
+    """Compare word alignments by attention with gold alignments.
+
+    Prints precision, recall and alignment error rate.
+    """
     from seqloom.metrics.alignment_error import score_alignments
 
-    method = None if reverse_folder is None else parse_symmetrisation(symmetrise)
-    files = [source] if target is None else [source, target]
-    check_files(files if gold is None else [*files, gold])
-    run = load([run_folder, *(ensemble or ())])
-    _check_run(run)
-    reverse = None
+    method = _parse_method(reverse_folder, symmetrise)
+    pairs, gold_links = _read_gold_pairs(source, target, gold)
+    run, reverse = _load_aligner([run_folder, *(ensemble or ())]), None
     if reverse_folder is not None:
-        reverse = load(reverse_folder)
-        _check_run(reverse)
-    if gold is None:
-        finished = 0
-        with progress_bar("aligning", "lines", prints=True) as show:
-            total = count_lines(files[:1], prints=True)
-            for pairs in _read_pairs(files):
-                alignments = _align_pairs(run, pairs)
-                links = _choose_links(alignments, pairs, reverse, method)
-                _print_alignments(pairs, alignments, links, soft=soft, json=json)
-                finished += len(pairs)
-                show(finished, total)
-        return
-    pairs = [pair for portion in _read_pairs(files) for pair in portion]
-    gold_links = _read_gold(gold, pairs)
-    if find_heads:
-        _find_heads(run, pairs, gold_links, json)
+        reverse = _load_aligner([reverse_folder])
+    links = _choose_links(_align_pairs(run, pairs), pairs, reverse, method)
+    _print_scores(score_alignments(links, gold_links), json)
+
+
+def alignment_heads(
+    run_folder: RunFolder,
+    source: Sources,
+    target: Targets = None,
+    *,
+    gold: Gold,
+    json: Json = False,
+) -> None:
+    """Find the attention heads that align words best, and store them in the run folder.
+
+    Later alignments use these heads. Each candidate is one head or a group of heads.
+    """
+    from seqloom.analysis.attention import no_attention_error
+    from seqloom.inference.alignment import find_heads, save_alignment_heads
+    from seqloom.runs.archive import is_extracted
+
+    if is_extracted(run_folder):
+        raise ConfigError(
+            "The heads are stored in the run folder, but this run is a packed file. Extract it "
+            "with `seqloom unpack` and give the folder."
+        )
+    pairs, gold_links = _read_gold_pairs(source, target, gold)
+    if not pairs:
+        raise DataError(
+            f"{source}: no sentence pairs. Give sentence pairs and their gold alignments."
+        )
+    run = _load_aligner([run_folder])
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    predictions = run.score(sources, targets, heads=True)
+    if any(prediction.heads is None for prediction in predictions):
+        raise no_attention_error(run)
+    candidates = find_heads(predictions, gold_links)
+    best = candidates[0]
+    path = save_alignment_heads(run.folder, best, run.weights_digest)
+    if json:
+        print_json({"candidates": [_candidate_to_json(each) for each in candidates]})
     else:
-        links = _choose_links(_align_pairs(run, pairs), pairs, reverse, method)
-        _print_scores(score_alignments(links, gold_links), json)
+        rows = [
+            (str(each.choice), *_format_scores(each.scores))
+            for each in candidates[:MAX_LISTED_CANDIDATES]
+        ]
+        stdout_console().print(make_table(("heads", *SCORE_NAMES), rows))
+    print_message(f"{path}: word alignments now use {best.choice}")
 
 
-def _check_run(run: Run) -> None:
-    """Raise ConfigError if the sources of the run are not texts.
+def _parse_method(reverse_folder: Path | None, symmetrise: str) -> Symmetrisation | None:
+    from seqloom.metrics.alignment import parse_symmetrisation
+
+    return None if reverse_folder is None else parse_symmetrisation(symmetrise)
+
+
+def _load_aligner(folders: Sequence[Path]) -> Run:
+    """Load a run or an ensemble. Raises ConfigError if its sources are not texts.
 
     Prints a warning if the attention heads stored in the run folder cannot be used.
     """
     from seqloom.analysis.attention import check_has_text_source
+    from seqloom.inference.run import load
 
+    run = load(folders)
     check_has_text_source(run)
     if run.heads_note:
         print_warning(run.heads_note)
+    return run
+
+
+def _read_gold_pairs(
+    source: Path, target: Path | None, gold: Path
+) -> tuple[list[SentencePair], list[GoldLinks]]:
+    """Read sentence pairs and their gold alignments."""
+    from seqloom.cli.inputs import check_files
+
+    files = [source] if target is None else [source, target]
+    check_files([*files, gold])
+    pairs = [pair for portion in _read_pairs(files) for pair in portion]
+    return pairs, _read_gold(gold, pairs)
 
 
 def _read_pairs(files: Sequence[Path]) -> Iterator[list[SentencePair]]:
@@ -247,49 +316,6 @@ def _read_gold(path: Path, pairs: Sequence[SentencePair]) -> list[GoldLinks]:
         )
     check_gold_links(gold, pairs, str(path))
     return gold
-
-
-def _find_heads(
-    run: Run, pairs: Sequence[SentencePair], gold: Sequence[GoldLinks], json: bool
-) -> None:
-    """Find the attention heads that align words best, and store them in the run folder.
-
-    Each candidate is one head or a group of heads. Prints the candidates with their scores.
-    """
-    from seqloom.analysis.attention import no_attention_error
-    from seqloom.inference.alignment import find_heads, save_alignment_heads
-    from seqloom.runs.archive import is_extracted
-
-    if is_extracted(run.folder):
-        raise ConfigError(
-            "--find-heads stores the heads in the run folder, but this run is a packed file. "
-            "Extract it with `seqloom unpack` and give the folder."
-        )
-    if run.partners:
-        raise ConfigError(
-            f"{run.name}: an ensemble averages the attention of its members and has no heads of "
-            "its own. Find the heads of a single run."
-        )
-    if not pairs:
-        raise DataError(
-            "--find-heads: no sentence pairs. Give sentence pairs and their gold alignments."
-        )
-    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    predictions = run.score(sources, targets, heads=True)
-    if any(prediction.heads is None for prediction in predictions):
-        raise no_attention_error(run)
-    candidates = find_heads(predictions, gold)
-    best = candidates[0]
-    path = save_alignment_heads(run.folder, best, run.weights_digest)
-    if json:
-        print_json({"candidates": [_candidate_to_json(each) for each in candidates]})
-    else:
-        rows = [
-            (str(each.choice), *_format_scores(each.scores))
-            for each in candidates[:MAX_LISTED_CANDIDATES]
-        ]
-        stdout_console().print(make_table(("heads", *SCORE_NAMES), rows))
-    print_message(f"{path}: word alignments now use {best.choice}")
 
 
 def _format_scores(scores: AlignmentScores) -> list[str]:

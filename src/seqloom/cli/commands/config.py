@@ -1,13 +1,13 @@
-"""The command `seqloom config`."""
+"""The commands `seqloom config` and `seqloom schema`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from seqloom.cli.options import OptionalRecipe, Settings
+from seqloom.cli.options import Recipe, Settings
 from seqloom.cli.output import print_json, print_line, styled
 from seqloom.cli.recipe_settings import resolve_recipe
 
@@ -24,35 +24,24 @@ ORIGIN_COLOURS = {
 
 
 def config(
-    recipe: OptionalRecipe = None,
+    recipe: Recipe,
     settings: Settings = None,
-    schema: Annotated[
-        bool,
-        typer.Option(
-            "--schema", help="Print the JSON Schema of recipes, for editors. Needs no RECIPE."
-        ),
-    ] = False,
 ) -> None:
     """Print a complete recipe: every setting with its value, origin and description.
 
     The output is a valid recipe.
     """
-    if schema:
-        from seqloom.config.loading.json_schema import recipe_schema
-
-        if recipe is not None or settings:
-            raise typer.BadParameter(
-                "--schema prints the schema of all recipes. Remove RECIPE and --set."
-            )
-        print_json(recipe_schema(), indent=1)
-        return
-    if recipe is None:
-        raise typer.BadParameter("Give a recipe, or --schema.")
-
     from seqloom.config.loading.settings_list import list_settings
 
     for line in _to_toml(list_settings(resolve_recipe(recipe, settings))):
         print_line(line)
+
+
+def schema() -> None:
+    """Print the JSON Schema of recipes, with which editors complete and check them."""
+    from seqloom.config.loading.json_schema import recipe_schema
+
+    print_json(recipe_schema(), indent=1)
 
 
 def _to_toml(settings: list[Setting]) -> Iterator[str]:

@@ -1,141 +1,124 @@
-"""The command `seqloom draw`."""
+"""The commands `seqloom draw …`: figures for teaching as SVG."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, assert_never
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seqloom.cli.options import BeamWidth, existing_run
+from seqloom.cli.options import OptionalRun, RunFolder, SourceText, option
 from seqloom.cli.output import print_line, print_message
-from seqloom.cli.parameters.completion import complete_run
+from seqloom.cli.parameters.prediction_options import with_prediction_options
+from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
-    from seqloom.inference.run import Run
     from seqloom.viz.diagrams.svg import Svg
 
-Kind = Literal["rnn", "encoder-decoder", "search", "lookup", "transformer"]
-Part = Literal["encoder", "decoder"]
 
-
-def draw(
-    kind: Annotated[
-        Kind,
-        typer.Argument(
-            metavar="KIND",
-            help="rnn: an unrolled recurrent network; encoder-decoder: states, attention and "
-            "probabilities; search: a beam search; lookup: attention as a soft lookup; "
-            "transformer: a Transformer layer with shapes.",
-        ),
-    ],
-    run_folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[RUN]",
-            help="Run folder, written by `seqloom train`. Default: a built-in example for search, "
-            "lookup and transformer.",
-            autocompletion=complete_run,
-        ),
-    ] = None,
-    text: Annotated[
-        str,
-        typer.Argument(metavar="[TEXT]", help="Source text; for a language model, the prompt."),
-    ] = "",
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Output text, for rnn, encoder-decoder and lookup. Default: the output of the run.",
-        ),
-    ] = None,
-    step: Annotated[
-        int, typer.Option(metavar="N", help="Step of the output, for lookup, counted from 1.")
-    ] = 1,
-    part: Annotated[
-        Part,
-        typer.Option(metavar="PART", help="Layer for transformer: encoder or decoder."),
-    ] = "decoder",
-    beam: BeamWidth = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the figure to this .svg file. Default: stdout."),
-    ] = None,
-) -> None:
-    """Draw a figure for teaching as SVG, with the numbers of a run or of a built-in example."""
-    problems = []
-    if run_folder is None and kind in ("rnn", "encoder-decoder"):
-        problems.append(f"{kind} draws the states of a model. Give a run folder and a text.")
+def _check_suffix(out: Path | None) -> Path | None:
     if out is not None and out.suffix.lower() != ".svg":
-        problems.append(f"--out {out}: only SVG is written. Name the file {out.stem}.svg.")
-    if problems:
-        raise typer.BadParameter("\n".join(problems))
-    existing_run(run_folder)
-
-    from seqloom.inference.run import load
-
-    run = None if run_folder is None else load(run_folder)
-    match kind:
-        case "search":
-            figure = _draw_search(run, text, beam)
-        case "lookup":
-            figure = _draw_lookup(run, text, target, step)
-        case "transformer":
-            figure = _draw_transformer(run, part)
-        case "rnn" | "encoder-decoder":
-            assert run is not None
-            figure = _draw_states(kind, run, text, target)
-        case _:
-            assert_never(kind)
-    if out is None:
-        print_line(figure)
-        return
-    figure.save(out)
-    print_message(f"{out}: the figure")
+        raise typer.BadParameter(f"--out {out}: only SVG is written. Name the file {out.stem}.svg.")
+    return out
 
 
-def _draw_states(
-    kind: Literal["rnn", "encoder-decoder"], run: Run, text: str, target: str | None
-) -> Svg:
+Target = Annotated[str | None, option("TEXT", "Output text. Default: the output of the run.")]
+SvgFile = Annotated[
+    Path | None,
+    option("FILE", "Write the figure to this .svg file. Default: stdout.", callback=_check_suffix),
+]
+
+
+def rnn(
+    run_folder: RunFolder, text: SourceText = "", target: Target = None, out: SvgFile = None
+) -> None:
+    """Draw an unrolled recurrent network with the numbers of a run."""
     from seqloom.analysis.forward_trace import trace_forward
-    from seqloom.viz.diagrams.encoder_decoder import draw_encoder_decoder
+    from seqloom.inference.run import load
     from seqloom.viz.diagrams.unrolled_rnn import draw_unrolled_rnn
 
-    trace = trace_forward(run, text, target)
-    return draw_unrolled_rnn(trace) if kind == "rnn" else draw_encoder_decoder(trace)
+    _write(draw_unrolled_rnn(trace_forward(load(run_folder), text, target)), out)
 
 
-def _draw_search(run: Run | None, text: str, beam: int | None) -> Svg:
+def encoder_decoder(
+    run_folder: RunFolder, text: SourceText = "", target: Target = None, out: SvgFile = None
+) -> None:
+    """Draw the states, the attention and the probabilities of a run."""
+    from seqloom.analysis.forward_trace import trace_forward
+    from seqloom.inference.run import load
+    from seqloom.viz.diagrams.encoder_decoder import draw_encoder_decoder
+
+    _write(draw_encoder_decoder(trace_forward(load(run_folder), text, target)), out)
+
+
+@with_prediction_options("draw search")
+def search(
+    run_folder: OptionalRun = None,
+    text: SourceText = "",
+    options: PredictionOptions = DEFAULT_OPTIONS,
+    out: SvgFile = None,
+) -> None:
+    """Draw the tree of a beam search."""
     from seqloom.analysis.search_example import example_recipe, search_example
     from seqloom.analysis.search_inspection import SearchInspection
-    from seqloom.inference.options import PredictionOptions
+    from seqloom.inference.run import load
     from seqloom.inference.search_settings import resolve_decoding
     from seqloom.viz.diagrams.search_tree import draw_search_tree
 
-    config = example_recipe() if run is None else run.config
-    decoding = resolve_decoding(config.decoding, PredictionOptions(beam=beam))
-    if run is None:
-        return draw_search_tree(search_example(decoding))
-    return draw_search_tree(SearchInspection.of(run, text, decoding).search())
+    if run_folder is None:
+        trace = search_example(resolve_decoding(example_recipe().decoding, options))
+    else:
+        run = load(run_folder)
+        decoding = resolve_decoding(run.config.decoding, options)
+        trace = SearchInspection.of(run, text, decoding).search()
+    _write(draw_search_tree(trace), out)
 
 
-def _draw_lookup(run: Run | None, text: str, target: str | None, step: int) -> Svg:
+def lookup(
+    run_folder: OptionalRun = None,
+    text: SourceText = "",
+    target: Target = None,
+    step: Annotated[int, option("N", "Step of the output, counted from 1.")] = 1,
+    out: SvgFile = None,
+) -> None:
+    """Draw attention as a soft lookup in a table of keys and values."""
     from seqloom.analysis.explain.explainer import explain
     from seqloom.analysis.lookup import LookupTable
+    from seqloom.inference.run import load
     from seqloom.viz.diagrams.soft_lookup import draw_soft_lookup
 
-    if run is None:
-        return draw_soft_lookup(LookupTable())
-    return draw_soft_lookup(explain(run, text, step, target=target))
+    if run_folder is None:
+        _write(draw_soft_lookup(LookupTable()), out)
+    else:
+        _write(draw_soft_lookup(explain(load(run_folder), text, step, target=target)), out)
 
 
-def _draw_transformer(run: Run | None, part: Part) -> Svg:
+def transformer(
+    run_folder: OptionalRun = None,
+    part: Annotated[
+        Literal["encoder", "decoder"], option("PART", "Layer to draw: encoder or decoder.")
+    ] = "decoder",
+    out: SvgFile = None,
+) -> None:
+    """Draw a Transformer layer with the shapes of its values."""
+    from seqloom.inference.run import load
     from seqloom.viz.diagrams.transformer_layer import (
         draw_transformer_layer,
         find_layer,
         layer_of_paper,
     )
 
-    if run is None:
-        return draw_transformer_layer(layer_of_paper(part))
-    return draw_transformer_layer(find_layer(run.model, part, run.name))
+    if run_folder is None:
+        layer = layer_of_paper(part)
+    else:
+        run = load(run_folder)
+        layer = find_layer(run.model, part, run.name)
+    _write(draw_transformer_layer(layer), out)
+
+
+def _write(figure: Svg, out: Path | None) -> None:
+    if out is None:
+        print_line(figure)
+        return
+    figure.save(out)
+    print_message(f"{out}: the figure")

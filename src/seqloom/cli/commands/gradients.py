@@ -1,4 +1,4 @@
-"""The command `seqloom gradients`."""
+"""The commands `seqloom gradients` and `seqloom gradient-profile`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.text import Text
 
-from seqloom.cli.options import Json, RunFolder
+from seqloom.cli.options import FigureFile, Json, RunFolder, argument, flag, option
 from seqloom.cli.output import print_json, print_message, print_warning, write_json
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import stdout_console, supports_unicode
@@ -20,91 +20,97 @@ if TYPE_CHECKING:
     from seqloom.analysis.gradients import GradientProfile, GradientTrace
     from seqloom.inference.run import Run
 
+Place = Literal["inputs", "states", "attention", "weights"]
+Step = Annotated[
+    int | None,
+    option("N", "Use only the loss of target token N, counted from 1. Default: of all tokens."),
+]
+
 
 def gradients(
     run_folder: RunFolder,
-    text: Annotated[
-        str,
-        typer.Argument(metavar="TEXT", help="Source text; for a language model, the text itself."),
-    ],
+    text: Annotated[str, argument("TEXT", "Source text; for a language model, the text itself.")],
     target: Annotated[
-        str | None,
-        typer.Argument(metavar="[TARGET]", help="Target text. Default: the output of the run."),
+        str | None, argument("[TARGET]", "Target text. Default: the output of the run.")
     ] = None,
-    step: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Use only the loss of target token N, counted from 1. Default: of all tokens.",
-        ),
-    ] = None,
+    step: Step = None,
     at: Annotated[
-        Literal["inputs", "states", "attention", "weights"],
-        typer.Option(
-            metavar="PLACE",
-            help="Where the loss is differentiated. inputs: at the embedded token of every step, "
-            "by path. states: at the hidden states of every layer. attention: at context, "
-            "weights, scores, queries and keys of cross-attention; with --step, prints the "
-            "backward pass of this step with formulas. weights: at every parameter.",
+        Place,
+        option(
+            "PLACE",
+            "Where the loss is differentiated. inputs: at the embedded token of every step, by "
+            "path. states: at the hidden states of every layer. attention: at context, weights, "
+            "scores, queries and keys of cross-attention; with --step, prints the backward pass of "
+            "this step with formulas. weights: at every parameter.",
         ),
     ] = "inputs",
     layer: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Decoder layer for --at attention, counted from 1. Default: the last.",
-        ),
+        option("N", "Decoder layer for --at attention, counted from 1. Default: the last."),
     ] = None,
     head: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Attention head for --at attention, counted from 1. Default: 1."
-        ),
+        int | None, option("N", "Attention head for --at attention, counted from 1. Default: 1.")
     ] = None,
     full: Annotated[
         bool,
-        typer.Option(
-            "--full", help="Print all numbers of long vectors, for --at attention with --step."
-        ),
+        flag("--full", "Print all numbers of long vectors, for --at attention with --step."),
     ] = False,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="TEXT and TARGET are files, one sentence per line.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Write a figure (.png, .svg or .pdf), or the numbers (.json).",
-        ),
-    ] = None,
+    out: FigureFile = None,
     json: Json = False,
 ) -> None:
     """Show the norm of the gradient of the training loss at each source and target token.
 
     Also shows how much of the gradient passes through attention. --at shows the gradient at other
-    places: at hidden states, inside attention or at the weights. With --lines, prints the means
-    over all sentences, by distance from the end of the sentence.
+    places: at hidden states, inside attention or at the weights.
     """
-    _check_options(at, lines, step, full, {"--layer": layer, "--head": head})
+    _check_options(at, step, full, {"--layer": layer, "--head": head})
+    run, is_language_model = _load_run(run_folder, out)
+    if is_language_model and target is not None:
+        raise ConfigError(f"{run.name}: a language model has no source. Give one text.")
+    source, output = ("", text) if is_language_model else (text, target)
+    _show(_report_sentence(run, source, output, step, at, (layer, head), full), out, json)
 
+
+def gradient_profile(
+    run_folder: RunFolder,
+    files: Annotated[
+        list[Path],
+        argument(
+            "FILE...",
+            "Two files, sources and targets, with one sentence per line; for a language model, one "
+            "file.",
+        ),
+    ],
+    step: Step = None,
+    out: FigureFile = None,
+    json: Json = False,
+) -> None:
+    """Show the mean gradient of the training loss by the distance to the end of the sentence.
+
+    The gradients are those of `seqloom gradients`, averaged over all sentences of the files.
+    """
+    run, is_language_model = _load_run(run_folder, out)
+    profile = _average_over_files(run, files, step, is_language_model)
+    _show(_report_inputs(profile), out, json)
+
+
+def _load_run(folder: Path, out: Path | None) -> tuple[Run, bool]:
+    """Load a run. Also returns True if it is a language model.
+
+    Raises ConfigError before the run is loaded if a figure cannot be written to `out`.
+    """
     from seqloom.core.signature import NoSource
     from seqloom.inference.run import load
     from seqloom.viz.figures import image_format
 
     if out is not None and out.suffix.lower() != ".json":
-        image_format(out)  # reports an unknown format before the run is loaded
-    run = load(run_folder)
-    is_language_model = isinstance(run.task.signature.source, NoSource)
-    if is_language_model and target is not None and not lines:
-        raise ConfigError(f"{run.name}: a language model has no source. Give one text.")
-    report: _Report
-    if lines:
-        files = [Path(text)] if target is None else [Path(text), Path(target)]
-        report = _report_inputs(_average_over_files(run, files, step, is_language_model))
-    else:
-        source, output = ("", text) if is_language_model else (text, target)
-        report = _report_sentence(run, source, output, step, at, (layer, head), full)
+        image_format(out)
+    run = load(folder)
+    return run, isinstance(run.task.signature.source, NoSource)
+
+
+def _show(report: _Report, out: Path | None, json: bool) -> None:
+    """Print a report. If `out` is given, also write a figure or the numbers to this file."""
     if json:
         print_json(report.numbers)
     else:
@@ -132,16 +138,12 @@ class _Report:
     save: Callable[[Path], None]
 
 
-def _check_options(
-    at: str, lines: bool, step: int | None, full: bool, heads: dict[str, int | None]
-) -> None:
+def _check_options(at: Place, step: int | None, full: bool, heads: dict[str, int | None]) -> None:
     """Raise one BadParameter that lists all options that the value of --at does not allow.
 
     heads: the values of --layer and --head
     """
     problems = []
-    if lines and at != "inputs":
-        problems.append(f"--lines averages gradients at the inputs. Omit it for --at {at}.")
     given = [name for name, number in heads.items() if number is not None]
     if given and at != "attention":
         problems.append(f"{' and '.join(given)} can only be used with --at attention.")
@@ -166,7 +168,7 @@ def _report_sentence(
     text: str,
     target: str | None,
     step: int | None,
-    at: Literal["inputs", "states", "attention", "weights"],
+    at: Place,
     selected: tuple[int | None, int | None],
     full: bool,
 ) -> _Report:
@@ -240,7 +242,7 @@ def _average_over_files(
 
     if len(files) != (1 if is_language_model else 2):
         required = "one file" if is_language_model else "two files, sources and targets"
-        raise ConfigError(f"--lines: the run {run.name} needs {required} as arguments.")
+        raise ConfigError(f"{run.name}: needs {required}.")
     check_files(files)
     columns = [list(read_lines(file)) for file in files]
     if len({len(column) for column in columns}) > 1:

@@ -69,7 +69,7 @@ def inspect(
         typer.Option(
             metavar="N|best",
             help="Attention head, counted from 1, or best: the heads that "
-            "`seqloom align --find-heads` found. Default: the mean over heads.",
+            "`seqloom alignment-heads` found. Default: the mean over heads.",
         ),
     ] = None,
     pieces: Annotated[

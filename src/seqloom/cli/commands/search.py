@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +12,11 @@ from rich.text import Text
 from seqloom.cli.options import (
     EnsembleMembers,
     Json,
+    RunFolder,
     RunSettings,
-    existing_run,
+    flag,
 )
 from seqloom.cli.output import print_json, print_message, write_json
-from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
@@ -25,20 +24,14 @@ from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 if TYPE_CHECKING:
     from seqloom.analysis.search_inspection import InspectedSearch, TokenReplacement
 
+ShowAll = Annotated[bool, flag("--all", "Print every candidate, not only the best dropped ones.")]
 DROPPED_PER_STEP = 3
 """Maximum number of dropped candidates that are printed for each step, unless --all is given."""
 
 
 @with_prediction_options("search")
 def search(
-    run_folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[RUN]",
-            help="Run folder, written by `seqloom train`.",
-            autocompletion=complete_run,
-        ),
-    ] = None,
+    run_folder: RunFolder,
     text: Annotated[
         str,
         typer.Argument(
@@ -65,10 +58,7 @@ def search(
             "The token </s> ends the output.",
         ),
     ] = None,
-    show_all: Annotated[
-        bool,
-        typer.Option("--all", help="Print every candidate, not only the best dropped ones."),
-    ] = False,
+    show_all: ShowAll = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -79,51 +69,51 @@ def search(
     json: Json = False,
     settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
-    example: Annotated[
-        bool,
-        typer.Option(
-            "--example",
-            help='Trace a beam search of width 2 on a small built-in example of a lecture, "he hit '
-            'me with a pie". Needs no run folder.',
-        ),
-    ] = False,
 ) -> None:
     """Trace a search: the candidates of every step, and why candidates were dropped.
 
-    Works for greedy search, beam search, sampling and exhaustive search.
+    Works for greedy search, beam search, sampling and exhaustive search. `seqloom example search`
+    traces an example that needs no run.
     """
     replacement = None if instead is None else _parse_replacement(instead)
-    if example:
-        _check_example_options(run_folder, replacement, ensemble, options.to)
-    elif run_folder is None:
-        raise typer.BadParameter("Give a run folder and a text, or --example.")
-    existing_run(run_folder)
 
-    from seqloom.analysis.search_example import example_recipe, search_example
     from seqloom.analysis.search_inspection import SearchInspection
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import warn_about_missing_tags
     from seqloom.inference.search_settings import check_n_best
+
+    check_suffix(out)
+    run, settings = load_run([run_folder, *(ensemble or ())], settings)
+    decoding = change_decoding(run.config, settings, options.beam)
+    if n_best is not None:
+        check_n_best(decoding, n_best)
+    warn_about_missing_tags(run, [text])
+    inspection = SearchInspection.of(run, text, decoding, options.to)
+    trace = inspection.search(n_best)
+    change = None if replacement is None else inspection.replace_token(*replacement)
+    show_search(trace, change, out, show_all=show_all, json=json)
+
+
+def check_suffix(out: Path | None) -> None:
+    """Raise ConfigError if a search cannot be written to this file, before the run is loaded."""
     from seqloom.viz.figures import image_format
 
     if out is not None and out.suffix.lower() not in (".html", ".json"):
-        image_format(out)  # reports an unknown format before the run is loaded
-    config = example_recipe()
-    run = None
-    if run_folder is not None:
-        run, settings = load_run([run_folder, *(ensemble or ())], settings)
-        config = run.config
-    decoding = change_decoding(config, settings, options.beam)
-    if n_best is not None:
-        check_n_best(decoding, n_best)
-    change = None
-    if run is None:
-        trace = search_example(decoding, n_best)
-    else:
-        warn_about_missing_tags(run, [text])
-        inspection = SearchInspection.of(run, text, decoding, options.to)
-        trace = inspection.search(n_best)
-        change = None if replacement is None else inspection.replace_token(*replacement)
+        image_format(out)
+
+
+def show_search(
+    trace: InspectedSearch,
+    change: TokenReplacement | None,
+    out: Path | None,
+    *,
+    show_all: bool,
+    json: bool,
+) -> None:
+    """Write a search to the file `out` if it is given, and print it.
+
+    change: the effect of replacing a token, printed after the search
+    """
     if out is not None:
         _save(out, trace, change)
     if json:
@@ -133,26 +123,6 @@ def search(
     _print_trace(console, trace, show_all)
     if change is not None:
         _print_change(console, change)
-
-
-def _check_example_options(
-    run_folder: Path | None,
-    replacement: tuple[int, str] | None,
-    ensemble: list[Path] | None,
-    to: str | Sequence[str] | None,
-) -> None:
-    """Raise BadParameter if --example is combined with arguments or options that need a run.
-
-    The error lists all of them.
-    """
-    given = {
-        "a run folder or a text": run_folder,
-        "--instead": replacement,
-        "--with": ensemble,
-        "--to": to,
-    }
-    if names := [name for name, value in given.items() if value]:
-        raise typer.BadParameter(f"--example cannot be combined with {' and '.join(names)}.")
 
 
 def _parse_replacement(value: str) -> tuple[int, str]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from seqloom.cli.options import ADVANCED
 from seqloom.inference.options import OPTION_TYPES, OPTIONS, PredictionOptions
 from seqloom.text.glossary import Glossary, read_glossary
 
@@ -69,7 +70,12 @@ def _parameter(command_name: str, name: str) -> inspect.Parameter:
     if bool in get_args(kind):
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
     typer_option = typer.Option(
-        flag, metavar=metavar, min=option.at_least, max=option.at_most, help=help
+        flag,
+        metavar=metavar,
+        min=option.at_least,
+        max=option.at_most,
+        help=help,
+        rich_help_panel=ADVANCED if option.advanced else None,
     )
     return inspect.Parameter(
         parameter_name,
