@@ -17,9 +17,8 @@ import torch
 from pydantic import ValidationError
 
 from seqloom.config.schema.attention import AttentionConfig
-from seqloom.config.schema.model import LabelsDecoderConfig, ModelConfig
+from seqloom.config.schema.model import ModelConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
-from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.models.build import build_model
@@ -309,29 +308,24 @@ class Specimen:
     @property
     def signature(self) -> Signature:
         """Tokens to tokens; a language model without an encoder."""
-        has_source = self.config.encoder.kind != "none"
+        has_source = self.config.has_encoder
         source = Tokens(VOCABULARY) if has_source else NoSource()
         return Signature(source, Tokens(VOCABULARY), shared=False)
 
     @property
     def gives_labels(self) -> bool:
         """True for label decoders: the source alone determines the number of tokens."""
-        return isinstance(self.config.decoder, LabelsDecoderConfig)
+        return self.config.decoder.predicts_labels
 
     @property
     def copies(self) -> bool:
         """True if the decoder has a copy mechanism."""
-        decoder = self.config.decoder
-        copiers = RecurrentDecoderConfig | TransformerDecoderConfig
-        return isinstance(decoder, copiers) and decoder.copying
+        return self.config.decoder.copies
 
     @property
     def attention(self) -> AttentionConfig | None:
         """The attention of the decoder; None without attention."""
-        decoder = self.config.decoder
-        if not isinstance(decoder, RecurrentDecoderConfig | TransformerDecoderConfig):
-            return None
-        return decoder.attention if isinstance(decoder.attention, AttentionConfig) else None
+        return self.config.decoder.cross_attention
 
     @property
     def reads_its_output(self) -> bool:
@@ -346,7 +340,7 @@ class Specimen:
 
     def source(self, lengths: Sequence[int], seed: int = 1) -> Padded | None:
         """Random source tokens, padded; None without an encoder."""
-        if self.config.encoder.kind == "none":
+        if not self.config.has_encoder:
             return None
         generator = torch.Generator().manual_seed(seed)
         values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)

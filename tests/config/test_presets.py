@@ -63,7 +63,7 @@ def test_the_recipe_replaces_the_preset_and_overrides_replace_both() -> None:
     config, origins = resolved.config, resolved.origins
     assert (config.training.steps, origins["training.steps"]) == (77_000, "recipe")
     assert config.training.optimizer.learning_rate == 3e-4
-    assert config.model.encoder.layers == 7  # type: ignore[union-attr]
+    assert config.model.encoder.layers == 7  # type: ignore[attr-defined]
     assert origins["model.encoder.layers"] == "--set"
     assert isinstance(config.model.decoder, TransformerDecoderConfig)
     assert (config.model.decoder.dropout, origins["model.decoder.dropout"]) == (0.4, "--set")

@@ -282,7 +282,7 @@ def test_a_learned_start_embedding_is_imported(marian: Path, tmp_path: Path) -> 
     model = load_model(folder)
     expected = generate(model, load_marian_tokenizer(folder), SOURCES[:50], num_beams=1)
     run = load(tmp_path / "run", engine="torch")
-    assert run.config.model.decoder.start == "learned"  # type: ignore[union-attr]
+    assert run.config.model.decoder.start == "learned"  # type: ignore[attr-defined]
     assert_equal_outputs(run, expected, SOURCES[:50], width=1)
 
 

@@ -1,10 +1,5 @@
 """Functions that check a run before a command displays its attention over source tokens."""
 
-from typing import assert_never
-
-from seqloom.config.schema.model import DecoderExtensionConfig, LabelsDecoderConfig
-from seqloom.config.schema.recurrent import RecurrentDecoderConfig
-from seqloom.config.schema.transformer import TransformerDecoderConfig
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import NoSource, Pixels, Vectors
 from seqloom.inference.run import Run
@@ -44,20 +39,5 @@ def no_attention_error(run: Run) -> ConfigError:
     The message says why the run has no attention. If the decoder is built in, the message also names
     the setting that adds attention.
     """
-    decoder = run.config.model.decoder
-    match decoder:
-        case RecurrentDecoderConfig() | TransformerDecoderConfig():
-            reason = (
-                "its decoder has no attention; train with model.decoder.attention.kind = "
-                "'attention'"
-            )
-        case LabelsDecoderConfig():
-            reason = (
-                "a label decoder predicts each label from one state or from a summary of all; "
-                "train with model.decoder.kind = 'recurrent' or 'transformer' to get attention"
-            )
-        case DecoderExtensionConfig():
-            reason = f"the decoder '{decoder.kind}' returns no attention weights from `step`"
-        case _:
-            assert_never(decoder)
+    reason = run.config.model.decoder.no_attention_reason
     return ConfigError(f"{run.name}: has no attention over the source: {reason}")

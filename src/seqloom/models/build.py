@@ -4,30 +4,25 @@ from typing import assert_never
 
 from torch import nn
 
-from seqloom.config.schema.attention import (
-    AttentionConfig,
-    FixedScoreConfig,
-    PositionScoreConfig,
-)
-from seqloom.config.schema.image import ConvolutionEncoderConfig, PatchEncoderConfig
-from seqloom.config.schema.model import (
-    DecoderExtensionConfig,
-    EncoderExtensionConfig,
+from seqloom.config.extensions.section import ExtensionConfig
+from seqloom.config.schema.attention import AttentionConfig
+from seqloom.config.schema.encoder_decoder import (
+    ConvolutionEncoderConfig,
     ImageEncoderConfig,
     LabelsDecoderConfig,
-    ModelConfig,
-    NoEncoderConfig,
 )
+from seqloom.config.schema.model import ModelConfig
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
 from seqloom.config.schema.transformer import (
     LayerStackConfig,
+    PatchEncoderConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
     TransformerLayersConfig,
 )
 from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Pixels, Signature, Tokens, Vectors
-from seqloom.models.build_extension import build_extension_decoder, build_extension_encoder
+from seqloom.models.check_extension import check_extension_decoder, check_extension_encoder
 from seqloom.models.images import ConvolutionEncoder, PatchEncoder
 from seqloom.models.interface import DecoderModule, EncoderModule
 from seqloom.models.labels import LabelDecoder, select_last, select_mean, select_positions
@@ -71,11 +66,14 @@ def build_model(config: ModelConfig, signature: Signature) -> Model:
     - The source is an image, and the decoder's attention score supports fewer source positions than
       the image has grid cells.
     """
-    problems = _vocabulary_problems(config, signature) + _grid_problems(config, signature)
+    problems = _vocabulary_problems(config, signature)
     if problems:
         raise ConfigError("\n".join(problems))
     encoder = build_encoder(config, signature)
-    return Model(encoder, build_decoder(config, signature, encoder))
+    decoder = build_decoder(config, signature, encoder)
+    if problems := _grid_problems(encoder, decoder):
+        raise ConfigError("\n".join(problems))
+    return Model(encoder, decoder)
 
 
 def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]:
@@ -91,99 +89,41 @@ def _vocabulary_problems(config: ModelConfig, signature: Signature) -> list[str]
     return [
         f"model.{side}.{problem}"
         for side, part, ids in sides
-        if isinstance(
-            part,
-            RecurrentEncoderConfig
-            | TransformerEncoderConfig
-            | RecurrentDecoderConfig
-            | TransformerDecoderConfig,
-        )
-        and isinstance(ids, Tokens)
-        and part.embedding.vector_width(part.width) is None
-        for problem in part.positions.width_problems(
-            ids.count, f"one-hot tokens of a vocabulary of {ids.count}"
-        )
+        if isinstance(ids, Tokens)
+        for problem in part.vocabulary_problems(ids.count)
     ]
 
 
-def _grid_problems(config: ModelConfig, signature: Signature) -> list[str]:
+def _grid_problems(encoder: EncoderModule | None, decoder: DecoderModule) -> list[str]:
     """Return an error message if the attention score supports too few source positions.
 
     Some attention scores have a maximum source length. It must be at least the number of grid cells
     of an image.
     """
-    encoder, decoder = config.encoder, config.decoder
-    if not isinstance(encoder, ImageEncoderConfig):
-        return []
-    if not isinstance(decoder, RecurrentDecoderConfig | TransformerDecoderConfig):
-        return []
-    if not isinstance(decoder.attention, AttentionConfig):
-        return []
-    cells = _grid_cells(encoder, signature)
-    match decoder.attention.score:
-        case FixedScoreConfig(max_length=limit):
-            setting = "max_length"
-        case PositionScoreConfig(max_source_length=limit):
-            setting = "max_source_length"
-        case _:
-            return []
-    if cells <= limit:
+    if encoder is None or encoder.grid_cells is None:
         return []
     return [
-        f"model.decoder.attention.score.{setting}: an image has {cells} cells, but {setting} is "
-        f"{limit}; set it to {cells}"
+        f"model.decoder.{setting}: an image has {encoder.grid_cells} cells, but "
+        f"{setting.split('.')[-1]} is {limit}; set it to {encoder.grid_cells}"
+        for setting, limit in decoder.source_limits.items()
+        if encoder.grid_cells > limit
     ]
 
 
-def _grid_cells(config: ImageEncoderConfig, signature: Signature) -> int:
-    """Return the number of grid cells into which the encoder divides an image."""
-    assert isinstance(signature.source, Pixels)
-    side = signature.source.width
-    match config:
-        case ConvolutionEncoderConfig(channels=channels):
-            for _ in channels:
-                side = (side + 1) // 2  # each stage halves the side and rounds up
-        case PatchEncoderConfig(patch_size=patch_size):
-            side //= patch_size
-        case _:
-            assert_never(config)
-    return side * side
-
-
 def build_encoder(config: ModelConfig, signature: Signature) -> EncoderModule | None:
-    """Build the encoder. Return None if the model has no source."""
+    """Build the encoder. Return None if the model has no source.
+
+    The settings of the encoder name the function that builds it (`PartConfig.builds`).
+    """
+    if not config.has_encoder:
+        return None
     part = config.encoder
-    match part:
-        case NoEncoderConfig():
-            return None
-        case RecurrentEncoderConfig():
-            return _build_recurrent_encoder(config, part, signature)
-        case TransformerEncoderConfig():
-            assert isinstance(signature.source, Tokens | Vectors)
-            embedder = _transformer_embedder(part, signature.source)
-            rotary = part.positions.rotates
-            layers = _encoder_layers(part, rotary, part.remove_residual)
-            return TransformerEncoder(embedder, layers, part.norm)
-        case ConvolutionEncoderConfig():
-            assert isinstance(signature.source, Pixels)
-            network = ResidualNetwork(list(part.channels), part.blocks)
-            size = signature.source.width
-            crop = Crop(size, part.crop_scale, part.color_jitter, part.mirror)
-            return ConvolutionEncoder(crop, network, part.width, part.dropout)
-        case PatchEncoderConfig():
-            assert isinstance(signature.source, Pixels)
-            size = signature.source.width
-            return PatchEncoder(
-                Crop(size, part.crop_scale, part.color_jitter, part.mirror),
-                Patches(size, part.patch_size, part.width),
-                _encoder_layers(part, rotary=False),
-                build_final_norm(part.norm, part.width),
-                part.dropout,
-            )
-        case EncoderExtensionConfig():
-            return build_extension_encoder(part, signature)
-        case _:
-            assert_never(part)
+    encoder = part.build_part(
+        config=part, model=config, signature=signature, source=signature.source
+    )
+    if isinstance(part, ExtensionConfig):
+        check_extension_encoder(encoder, part.kind, part.state_width, signature)
+    return encoder
 
 
 def build_decoder(
@@ -191,90 +131,88 @@ def build_decoder(
 ) -> DecoderModule:
     """Build the decoder.
 
-    With `model.tie = "all"`, also make the encoder use the decoder's embedding weight.
+    The settings of the decoder name the function that builds it (`PartConfig.builds`). With
+    `model.tie = "all"`, also make the encoder use the decoder's embedding weight.
     """
     part = config.decoder
-    match part:
-        case RecurrentDecoderConfig():
-            return _build_recurrent_decoder(config, part, signature, encoder)
-        case TransformerDecoderConfig():
-            return _build_transformer_decoder(config, part, signature, encoder)
-        case LabelsDecoderConfig():
-            return _build_label_decoder(config, part, _output_count(signature.target))
-        case DecoderExtensionConfig():
-            width = 0 if isinstance(config.encoder, NoEncoderConfig) else config.encoder.state_width
-            return build_extension_decoder(part, signature, encoder, width)
-        case _:
-            assert_never(part)
+    decoder = part.build_part(
+        config=part,
+        model=config,
+        signature=signature,
+        encoder=encoder,
+        target=signature.target,
+        encoder_width=config.encoder.state_width,
+    )
+    if isinstance(part, ExtensionConfig):
+        check_extension_decoder(decoder, part.kind, signature, encoder)
+    return decoder
 
 
 # Recurrent networks
 
 
-def _build_recurrent_encoder(
-    config: ModelConfig, part: RecurrentEncoderConfig, signature: Signature
+def build_recurrent_encoder(
+    config: RecurrentEncoderConfig, model: ModelConfig, signature: Signature
 ) -> RecurrentEncoder:
+    """Build a recurrent encoder."""
     assert isinstance(signature.source, Tokens | Vectors)
-    scaled = config.tie == "all"
-    lookup = build_lookup(part.embedding, signature.source, part.width, scaled)
-    embedder = _recurrent_embedder(part, lookup)
-    widths = [embedder.width] + [part.state_width] * (part.layers - 1)
-    forward = _recurrent_layers(part, widths) if part.direction != "backward" else []
-    backward = _recurrent_layers(part, widths) if part.direction != "forward" else []
-    dropout = build_dropout(part.dropout, part.locked_dropout)
+    scaled = model.tie == "all"
+    lookup = build_lookup(config.embedding, signature.source, config.width, scaled)
+    embedder = _recurrent_embedder(config, lookup)
+    widths = [embedder.width] + [config.state_width] * (config.layers - 1)
+    forward = _recurrent_layers(config, widths) if config.direction != "backward" else []
+    backward = _recurrent_layers(config, widths) if config.direction != "forward" else []
+    dropout = build_dropout(config.dropout, config.locked_dropout)
     attention = None
-    if isinstance(part.self_attention, AttentionConfig):
-        attention = build_attention(part.self_attention, part.state_width, part.state_width)
-    residual = part.self_attention_residual
+    if isinstance(config.self_attention, AttentionConfig):
+        attention = build_attention(config.self_attention, config.state_width, config.state_width)
+    residual = config.self_attention_residual
     return RecurrentEncoder(embedder, forward, backward, dropout, attention, residual)
 
 
-def _build_recurrent_decoder(
-    config: ModelConfig,
-    part: RecurrentDecoderConfig,
+def build_recurrent_decoder(
+    config: RecurrentDecoderConfig,
+    model: ModelConfig,
     signature: Signature,
     encoder: EncoderModule | None,
 ) -> RecurrentDecoder:
-    scaled = config.tie != "none"
-    lookup = _recurrent_decoder_lookup(part, signature, scaled)
-    tied = _tie_embeddings(config, lookup, encoder)
-    embedder = _recurrent_embedder(part, lookup)
-    attention = (
-        _cross_attention(config, part.attention, part.width)
-        if isinstance(part.attention, AttentionConfig)
-        else None
-    )
+    """Build a recurrent decoder."""
+    scaled = model.tie != "none"
+    lookup = _recurrent_decoder_lookup(config, signature, scaled)
+    tied = _tie_embeddings(model, lookup, encoder)
+    embedder = _recurrent_embedder(config, lookup)
+    attention = _cross_attention(model, config.cross_attention, config.width)
     context = 0 if attention is None else attention.context_width
-    summary = _summary_width(config)
+    summary = model.encoder.summary_width
     widths = []
-    for level in range(part.layers):
-        width = embedder.width if level == 0 else part.width
-        width += context if level == 0 and "input" in part.context else 0
-        width += summary if level == 0 and "input" in part.summary else 0
-        width += context if level == 1 and "layer" in part.context else 0
+    for level in range(config.layers):
+        width = embedder.width if level == 0 else config.width
+        width += context if level == 0 and "input" in config.context else 0
+        width += summary if level == 0 and "input" in config.summary else 0
+        width += context if level == 1 and "layer" in config.context else 0
         widths.append(width)
-    layers = _recurrent_layers(part, widths)
-    features = part.width
-    features += context if "readout" in part.context else 0
-    features += summary if "readout" in part.summary else 0
-    features += embedder.width if part.readout_input else 0
+    layers = _recurrent_layers(config, widths)
+    features = config.width
+    features += context if "readout" in config.context else 0
+    features += summary if "readout" in config.summary else 0
+    features += embedder.width if config.readout_input else 0
     return RecurrentDecoder(
         embedder=embedder,
         layers=layers,
-        initial_state=_build_initial_state(config, part, signature, layers[0].state_width),
+        initial_state=_build_initial_state(config, model, encoder, layers[0].state_width),
         attention=attention,
-        query_is_previous_state=part.query == "previous",
-        context_uses=frozenset(part.context),
-        summary_uses=frozenset(part.summary),
+        query_is_previous_state=config.query == "previous",
+        context_uses=frozenset(config.context),
+        summary_uses=frozenset(config.summary),
         readout=Readout(
             features,
             _output_count(signature.target),
-            lookup.width if part.readout == "tanh" else None,
+            lookup.width if config.readout == "tanh" else None,
             tied,
         ),
-        readout_uses_input=part.readout_input,
-        copying=_build_copying(config, part, features),
-        dropout=build_dropout(part.dropout, part.locked_dropout),
+        readout_uses_input=config.readout_input,
+        copying=_build_copying(model, config.copying, features, config.width),
+        dropout=build_dropout(config.dropout, config.locked_dropout),
     )
 
 
@@ -304,55 +242,72 @@ def _recurrent_layers(
 
 
 def _build_initial_state(
-    config: ModelConfig, part: RecurrentDecoderConfig, signature: Signature, state_width: int
+    config: RecurrentDecoderConfig,
+    model: ModelConfig,
+    encoder: EncoderModule | None,
+    state_width: int,
 ) -> InitialState:
-    encoder, hidden_layers = config.encoder, part.initial_state_layers - 1
-    match part.initial_state:
+    hidden_layers = config.initial_state_layers - 1
+    match config.initial_state:
         case "zeros":
-            return InitialState(part.layers, state_width)
+            return InitialState(config.layers, state_width)
         case "copy":
-            return CopiedInitialState(part.layers, state_width)
+            return CopiedInitialState(config.layers, state_width)
         case "mlp":
-            depth = encoder.layers if isinstance(encoder, RecurrentEncoderConfig) else 1
-            width = _summary_width(config) * depth
-            return ProjectedInitialState(width, part.layers, state_width, hidden_layers)
+            width = model.encoder.summary_width * model.encoder.summary_layers
+            return ProjectedInitialState(width, config.layers, state_width, hidden_layers)
         case "flattened":
-            assert isinstance(encoder, ImageEncoderConfig)
-            cells = _grid_cells(encoder, signature)
+            assert encoder is not None
+            assert encoder.grid_cells is not None
             return FlattenedInitialState(
-                cells, encoder.state_width, part.layers, state_width, hidden_layers
+                encoder.grid_cells,
+                model.encoder.state_width,
+                config.layers,
+                state_width,
+                hidden_layers,
             )
         case _:
-            assert_never(part.initial_state)
+            assert_never(config.initial_state)
 
 
 # Transformers
 
 
-def _build_transformer_decoder(
-    config: ModelConfig,
-    part: TransformerDecoderConfig,
+def build_transformer_encoder(
+    config: TransformerEncoderConfig, signature: Signature
+) -> TransformerEncoder:
+    """Build a Transformer encoder."""
+    assert isinstance(signature.source, Tokens | Vectors)
+    embedder = _transformer_embedder(config, signature.source)
+    layers = _encoder_layers(config, config.positions.rotates, config.remove_residual)
+    return TransformerEncoder(embedder, layers, config.norm)
+
+
+def build_transformer_decoder(
+    config: TransformerDecoderConfig,
+    model: ModelConfig,
     signature: Signature,
     encoder: EncoderModule | None,
 ) -> TransformerDecoder:
-    embedder = _transformer_embedder(part, _input_spec(signature), _replaced_start(part))
-    tied = _tie_embeddings(config, embedder.lookup, encoder)
+    """Build a Transformer decoder."""
+    embedder = _transformer_embedder(config, _input_spec(signature), _replaced_start(config))
+    tied = _tie_embeddings(model, embedder.lookup, encoder)
     # PAD and START are the first two ids.
-    excluded = 0 if part.special_outputs else START + 1
-    readout = Readout(part.width, _output_count(signature.target), None, tied, excluded)
-    rotary = part.positions.rotates
+    excluded = 0 if config.special_outputs else START + 1
+    readout = Readout(config.width, _output_count(signature.target), None, tied, excluded)
+    rotary = config.positions.rotates
     layers = [
         DecoderLayer(
-            build_attention(part.attention, part.width, part.width, rotary),
-            _cross_attention(config, part.attention, part.width),
-            build_feedforward(part),
-            part.norm,
-            part.dropout,
+            build_attention(config.attention, config.width, config.width, rotary),
+            _cross_attention(model, config.attention, config.width),
+            build_feedforward(config),
+            config.norm,
+            config.dropout,
         )
-        for _ in range(part.layers)
+        for _ in range(config.layers)
     ]
-    copying = _build_copying(config, part, part.width)
-    return TransformerDecoder(embedder, layers, part.norm, readout, copying)
+    copying = _build_copying(model, config.copying, config.width, config.width)
+    return TransformerDecoder(embedder, layers, config.norm, readout, copying)
 
 
 def _replaced_start(part: TransformerDecoderConfig) -> ReplacedToken | None:
@@ -402,21 +357,51 @@ def _encoder_layers(
     ]
 
 
+# Images
+
+
+def build_convolution_encoder(
+    config: ConvolutionEncoderConfig, signature: Signature
+) -> ConvolutionEncoder:
+    """Build a convolutional encoder of images."""
+    network = ResidualNetwork(list(config.channels), config.blocks)
+    return ConvolutionEncoder(_crop(config, signature), network, config.width, config.dropout)
+
+
+def build_patch_encoder(config: PatchEncoderConfig, signature: Signature) -> PatchEncoder:
+    """Build a Transformer encoder of image patches."""
+    crop = _crop(config, signature)
+    return PatchEncoder(
+        crop,
+        Patches(crop.size, config.patch_size, config.width),
+        _encoder_layers(config, rotary=False),
+        build_final_norm(config.norm, config.width),
+        config.dropout,
+    )
+
+
+def _crop(config: ImageEncoderConfig, signature: Signature) -> Crop:
+    assert isinstance(signature.source, Pixels)
+    return Crop(signature.source.width, config.crop_scale, config.color_jitter, config.mirror)
+
+
 # Labels
 
 
-def _build_label_decoder(
-    config: ModelConfig, part: LabelsDecoderConfig, labels: int
+def build_label_decoder(
+    config: LabelsDecoderConfig, model: ModelConfig, signature: Signature
 ) -> LabelDecoder:
-    assert not isinstance(config.encoder, NoEncoderConfig)
+    """Build a decoder of labels."""
+    labels = _output_count(signature.target)
     selectors = {"none": select_positions, "last": select_last, "mean": select_mean}
-    width = _summary_width(config) if part.pooling == "last" else config.encoder.state_width
+    encoder = model.encoder
+    width = encoder.summary_width if config.pooling == "last" else encoder.state_width
     previous = None
-    if part.previous:
-        previous = LearnedLookup(labels, part.embedding, noise=0.0, scaled=False)
+    if config.previous:
+        previous = LearnedLookup(labels, config.embedding, noise=0.0, scaled=False)
         width += previous.width
-    readout = LabelReadout(width, labels, part.hidden, END, impossible=(PAD, START))
-    return LabelDecoder(selectors[part.pooling], previous, readout, part.dropout)
+    readout = LabelReadout(width, labels, config.hidden, END, impossible=(PAD, START))
+    return LabelDecoder(selectors[config.pooling], previous, readout, config.dropout)
 
 
 # Shared by several decoders
@@ -437,43 +422,24 @@ def _output_count(target: Tokens | Vectors) -> int:
     return target.count if isinstance(target, Tokens) else target.width
 
 
-def _summary_width(config: ModelConfig) -> int:
-    """Return the width of the vectors in `Memory.summary`; 0 if there is no source.
-
-    These are the final states of a recurrent encoder, or the mean of another encoder's states.
-    """
-    match config.encoder:
-        case RecurrentEncoderConfig(cell=cell, state_width=width):
-            return width * (2 if cell == "lstm" else 1)
-        case TransformerEncoderConfig(width=width) | PatchEncoderConfig(width=width):
-            return width
-        case ConvolutionEncoderConfig(width=width) | EncoderExtensionConfig(state_width=width):
-            return width
-        case NoEncoderConfig():
-            return 0
-        case _:
-            assert_never(config.encoder)
-
-
 def _cross_attention(
-    config: ModelConfig, attention: AttentionConfig, width: int
+    model: ModelConfig, attention: AttentionConfig | None, width: int
 ) -> MultiHeadAttention | None:
-    """Build the attention to the source. Return None if the model has no source."""
-    if isinstance(config.encoder, NoEncoderConfig):
+    """Build the attention to the source. Return None if the model has no source or no attention."""
+    if attention is None or not model.has_encoder:
         return None
-    return build_attention(attention, width, config.encoder.state_width)
+    return build_attention(attention, width, model.encoder.state_width)
 
 
-def _build_copying(
-    config: ModelConfig, part: RecurrentDecoderConfig | TransformerDecoderConfig, features: int
-) -> Copying | None:
+def _build_copying(model: ModelConfig, copies: bool, features: int, width: int) -> Copying | None:
     """Build the copy mechanism. Return None if the decoder does not copy.
 
     features: width of the input vectors of the output layer
+    width:    width of the decoder
     """
-    if not part.copying or isinstance(config.encoder, NoEncoderConfig):
+    if not copies or not model.has_encoder:
         return None
-    return Copying(features, config.encoder.state_width, part.width)
+    return Copying(features, model.encoder.state_width, width)
 
 
 def _tie_embeddings(

@@ -43,6 +43,10 @@ class ConvolutionEncoder(ImageEncoder):
         self.norm = nn.LayerNorm(width)
         self.dropout = Dropout(dropout)
 
+    @property
+    def grid_cells(self) -> int:
+        return self.network.output_side(self.crop.size) ** 2
+
     def encode_grid(self, images: Tensor) -> Tensor:
         cells = self.network(images).flatten(2).transpose(1, 2)  # (B, G, C)
         return self.dropout(self.norm(self.projection(cells)))
@@ -67,6 +71,10 @@ class PatchEncoder(ImageEncoder):
         self.layers = module_list(layers)
         self.norm = norm
         self.dropout = Dropout(dropout)
+
+    @property
+    def grid_cells(self) -> int:
+        return len(self.patches.positions)
 
     def encode_grid(self, images: Tensor) -> Tensor:
         stream = self.dropout(self.patches(images))

@@ -349,6 +349,11 @@ class EncoderModule(nn.Module):
         """Maximum number of source tokens. Each table with one entry per position limits it."""
 
     @property
+    def grid_cells(self) -> int | None:
+        """Number of states of every source of an image encoder; None for other encoders."""
+        return None
+
+    @property
     def max_length(self) -> int | None:
         """Maximum number of source tokens; None means unlimited."""
         return min(self.source_limits.values(), default=None)

@@ -150,6 +150,13 @@ class ResidualNetwork(nn.Module):
         self.stages = nn.Sequential(*stages)
         self.norm = nn.GroupNorm(GROUPS, width)
         self.width = width
+        self.stage_count = len(channels)
+
+    def output_side(self, side: int) -> int:
+        """Return the side of the feature map of an image with this side."""
+        for _ in range(self.stage_count):
+            side = (side + 1) // 2  # each stage halves the side and rounds up
+        return side
 
     def forward(self, images: Tensor) -> Tensor:
         return F.relu(self.norm(self.stages(self.stem(images))))

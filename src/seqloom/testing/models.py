@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from seqloom.config.schema.attention import AttentionConfig, ScoreExtensionConfig
-from seqloom.config.schema.model import DecoderExtensionConfig, EncoderExtensionConfig
+from seqloom.config.schema.encoder_decoder import DecoderExtensionConfig, EncoderExtensionConfig
+from seqloom.config.schema.model import ModelConfig
+from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.core.batch import Padded
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.models.build_extension import build_extension_decoder, build_extension_encoder
+from seqloom.models.build import build_encoder
+from seqloom.models.check_extension import check_extension_decoder
 from seqloom.models.interface import DecoderModule, Memory
 from seqloom.nn.build import build_score
 from seqloom.testing.settings import section_of
@@ -75,7 +78,10 @@ def check_encoder(encoder: Callable[..., Any], **settings: Any) -> None:
     section = section_of(EncoderExtensionConfig, encoder, settings)
     torch.manual_seed(0)
     signature = Signature(Tokens(VOCABULARY), Tokens(VOCABULARY), shared=False)
-    built = build_extension_encoder(section, signature).eval()
+    model = ModelConfig(encoder=section, decoder=RecurrentDecoderConfig())
+    built = build_encoder(model, signature)
+    assert built is not None
+    built.eval()
     source = _source()
     with torch.no_grad():
         memory = built(source)
@@ -113,7 +119,9 @@ def check_decoder(
     tokens = Tokens(VOCABULARY)
     signature = Signature(tokens if has_source else NoSource(), tokens, shared=False)
     width = encoder_width if has_source else 0
-    built = build_extension_decoder(section, signature, None, width).eval()
+    built = section.build_part(target=tokens, signature=signature, encoder_width=width)
+    check_extension_decoder(built, section.kind, signature, None)
+    built.eval()
     memory = _memory(width)
     inputs = torch.randint(4, VOCABULARY, (len(LENGTHS), STEPS))
     inputs[:, 0] = START

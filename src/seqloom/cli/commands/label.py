@@ -44,12 +44,10 @@ def label(
     from seqloom.cli.inputs import check_texts, read_portions
     from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.cli.tags import MissingTags
-    from seqloom.config.schema.model import LabelsDecoderConfig
     from seqloom.inference.run import load
 
     run = load([run_folder, *(ensemble or ())])
-    decoder = run.config.model.decoder
-    per_token = isinstance(decoder, LabelsDecoderConfig) and decoder.labels_each_position
+    per_token = run.config.model.decoder.labels_each_position
     if every and per_token:
         raise ConfigError(
             f"--all: {run.name} labels each token, so a text has too many possible label "

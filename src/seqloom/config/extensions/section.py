@@ -27,6 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticUndefined
 
 from seqloom.config.schema.section import PartConfig, Section
+from seqloom.core.errors import ConfigError
 from seqloom.extensions.registry import FORM, ExtensionError, Point, find_extension
 
 PROVIDED: dict[Point, tuple[str, ...]] = {
@@ -35,8 +36,8 @@ PROVIDED: dict[Point, tuple[str, ...]] = {
     "reader": ("folder", "split"),
     "tokenizer": ("vocabulary", "preprocessing"),
     "rule": ("tokenizer",),
-    "encoder": ("source",),
-    "decoder": ("target", "encoder_width"),
+    "encoder": ("source", "signature"),
+    "decoder": ("target", "signature", "encoder", "encoder_width"),
 }
 """The parameters of an extension that seqloom provides, if the extension has them. All others are
 settings."""
@@ -99,6 +100,21 @@ class ExtensionConfig(PartConfig):
     def part_class(cls) -> Callable[..., Any]:
         target: Callable[..., Any] = cls.extension_target
         return target
+
+    def build_part(self, **provided: Any) -> Any:
+        """Build the part. It gets only the values in `PROVIDED`; other names can be its settings.
+
+        Raises ConfigError if the extension raises a ValueError or TypeError.
+        """
+        names = PROVIDED[self.extension_point]
+        try:
+            return super().build_part(
+                **{name: provided[name] for name in names if name in provided}
+            )
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"the {self.extension_point} '{self.kind}' cannot be created: {error}"
+            ) from error
 
     @property
     def extension_options(self) -> dict[str, Any]:

@@ -163,6 +163,22 @@ class AttentionConfig(Section):
         direct = self.score.compares_directly or self.selection in ("nearest", "exact")
         return direct and self.projection == "none"
 
+    def cross_problems(self, query_width: int, key_width: int) -> list[str]:
+        """Return why a decoder with states of width `query_width` cannot attend to encoder states of
+        width `key_width`."""
+        problems = []
+        if self.compares_states_directly and key_width != query_width:
+            problems.append(
+                f"decoder.attention compares encoder states of width {key_width} with decoder states "
+                f"of width {query_width} directly; make the widths equal, set "
+                "attention.projection = 'linear', or use score 'bilinear' or 'additive'"
+            )
+        for width in self.head_widths(query_width, key_width):
+            problems += [
+                f"decoder.attention: {problem}" for problem in heads_problems(width, self.heads)
+            ]
+        return problems
+
     def width_problems(self, name: str, states_width: int) -> list[str]:
         """Return a list of one error message if self-attention changes the width of the states.
 

@@ -27,6 +27,12 @@ class EmbeddingConfig(PartConfig):
         """
         return None
 
+    def tie_problems(self, side: str) -> list[str]:
+        """Return why an output layer cannot share the vectors, of the encoder or of the decoder."""
+        if self.is_learned:
+            return []
+        return [f"tie: the {side} has no embedding to share; use embedding 'learned'"]
+
 
 class LearnedEmbeddingConfig(EmbeddingConfig):
     """A learned vector for each token."""
@@ -160,7 +166,10 @@ class RotaryPositionsConfig(PositionsConfig):
 
 
 def position_problems(
-    embedding: EmbeddingConfig, positions: PositionsConfig, network_width: int
+    embedding: EmbeddingConfig,
+    positions: PositionsConfig,
+    network_width: int,
+    tokens: int | None = None,
 ) -> list[str]:
     """Return a list of one error message if the position encoding is too wide, else [].
 
@@ -168,6 +177,13 @@ def position_problems(
 
     network_width: width of the network that reads the embeddings. It is the default width of an
                    embedding
+    tokens:        size of the vocabulary, which is the width of one-hot embeddings. Default: None,
+                   which means that it is not known yet, and one-hot embeddings are not checked
     """
     width = embedding.vector_width(network_width)
-    return [] if width is None else positions.width_problems(width, f"embeddings of width {width}")
+    if width is not None:
+        return positions.width_problems(width, f"embeddings of width {width}")
+    if tokens is not None:
+        vectors = f"one-hot tokens of a vocabulary of {tokens}"
+        return positions.width_problems(tokens, vectors)
+    return []

@@ -19,16 +19,8 @@ from seqloom.config.schema.corpora import (
 )
 from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
-from seqloom.config.schema.image import PatchEncoderConfig
-from seqloom.config.schema.model import (
-    EncoderExtensionConfig,
-    ImageEncoderConfig,
-    LabelsDecoderConfig,
-    ModelConfig,
-    NoEncoderConfig,
-)
+from seqloom.config.schema.model import ModelConfig
 from seqloom.config.schema.names import ScoreName, SourceScoreName
-from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.tags import tag_problems, training_tags
 from seqloom.config.schema.task import (
@@ -47,7 +39,6 @@ from seqloom.config.schema.training import (
     TeacherForcingConfig,
     TrainingConfig,
 )
-from seqloom.config.schema.transformer import TransformerDecoderConfig
 
 BUILT_IN_SCORES = frozenset((*get_args(ScoreName), *get_args(SourceScoreName)))
 
@@ -199,7 +190,7 @@ class RunConfig(Section):
 
     def _source_problems(self) -> list[str]:
         problems = []
-        has_encoder = not isinstance(self.model.encoder, NoEncoderConfig)
+        has_encoder = self.model.has_encoder
         is_language_model = isinstance(self.task, LanguageModelConfig)
         if is_language_model and has_encoder:
             problems.append(
@@ -253,7 +244,7 @@ class RunConfig(Section):
         return []
 
     def _label_problems(self) -> list[str]:
-        predicts_labels = isinstance(self.model.decoder, LabelsDecoderConfig)
+        predicts_labels = self.model.decoder.predicts_labels
         is_label_task = isinstance(self.task, LabelsConfig)
         problems = []
         if is_label_task and not predicts_labels:
@@ -321,12 +312,12 @@ class RunConfig(Section):
         problems = []
         task, encoder = self.task, self.model.encoder
         is_captioning = isinstance(task, CaptioningConfig)
-        if is_captioning and not isinstance(encoder, ImageEncoderConfig | EncoderExtensionConfig):
+        if is_captioning and encoder.reads not in ("images", "any"):
             problems.append(
                 f"model.encoder: '{encoder.kind}' reads no images; use kind = 'convolution' or "
                 "'patches'"
             )
-        if not is_captioning and isinstance(encoder, ImageEncoderConfig):
+        if not is_captioning and encoder.reads == "images":
             problems.append(
                 f"model.encoder: '{encoder.kind}' reads images, but the task is '{task.kind}'; set "
                 "task.kind = 'captioning', or choose an encoder of tokens"
@@ -340,15 +331,8 @@ class RunConfig(Section):
                 "them; use kind = 'captions' or 'scenes' with task.kind = "
                 "'captioning'"
             )
-        if (
-            isinstance(task, CaptioningConfig)
-            and isinstance(encoder, PatchEncoderConfig)
-            and task.size % encoder.patch_size
-        ):
-            problems.append(
-                f"model.encoder.patch_size: {task.size} pixels cannot be split into patches of "
-                f"{encoder.patch_size}; change one of the two"
-            )
+        if isinstance(task, CaptioningConfig):
+            problems += encoder.image_problems(task.size)
         return problems
 
     def _forecast_problems(self) -> list[str]:
@@ -372,13 +356,7 @@ class RunConfig(Section):
             problems.append("model.tie: numbers have no embeddings; set tie = 'none'")
         if training.stopping.score != "loss":
             problems.append("training.stopping.score: a forecast is judged by its loss; use 'loss'")
-        decoder = self.model.decoder
-        if isinstance(decoder, TransformerDecoderConfig) and (
-            decoder.start != "learned" or not decoder.special_outputs
-        ):
-            problems.append(
-                "model.decoder: a forecast has no special tokens; remove start and special_outputs"
-            )
+        problems += self.model.decoder.forecast_problems()
         has_context = self.task.use_context
         if self.task.random_rotation and any(
             (isinstance(corpus, RobotConfig) and has_context)
@@ -455,13 +433,7 @@ class RunConfig(Section):
                 "model.tie: one matrix for source and target needs one vocabulary; "
                 "set text.shared = true, or model.tie = 'output'"
             )
-        decoder = self.model.decoder
-        has_encoder = not isinstance(self.model.encoder, NoEncoderConfig)
-        copying = (
-            isinstance(decoder, RecurrentDecoderConfig | TransformerDecoderConfig)
-            and decoder.copying
-        )
-        if has_encoder and copying:
+        if self.model.has_encoder and self.model.decoder.copies:
             if not self.has_text_source:
                 problems.append(
                     f"model.decoder.copying: the task '{self.task.kind}' has no source text to "

@@ -1,6 +1,6 @@
 """Settings of recurrent encoders and decoders."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,14 +13,15 @@ from seqloom.config.schema.embedding import (
     NoPositionsConfig,
     position_problems,
 )
-from seqloom.config.schema.section import Section
+from seqloom.config.schema.encoder_decoder import DecoderConfig, EncoderConfig, LastStates
 
 Cell = Literal["rnn", "gru", "lstm"]
 
 
-class RecurrentEncoderConfig(Section):
+class RecurrentEncoderConfig(EncoderConfig):
     """A recurrent encoder."""
 
+    builds: ClassVar[str] = "seqloom.models.build:build_recurrent_encoder"
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "gru"
     """Recurrent cell: "rnn" is a vanilla RNN with tanh. Default: "gru"."""
@@ -55,11 +56,30 @@ class RecurrentEncoderConfig(Section):
 
     @property
     def state_width(self) -> int:
-        """Width of an encoder state, the encoder's output vector at one position.
-
-        With two directions, it is twice `width`.
-        """
         return self.width * (2 if self.direction == "both" else 1)
+
+    @property
+    def last_states(self) -> LastStates:
+        return LastStates(self.cell, self.layers, self.state_width)
+
+    @property
+    def summary_width(self) -> int:
+        # The last state of an LSTM consists of a hidden state and a cell state.
+        return self.state_width * (2 if self.cell == "lstm" else 1)
+
+    @property
+    def summary_layers(self) -> int:
+        return self.layers
+
+    @property
+    def shared_width(self) -> int | None:
+        return self.embedding.vector_width(self.width)
+
+    def tie_problems(self) -> list[str]:
+        return self.embedding.tie_problems("encoder")
+
+    def vocabulary_problems(self, tokens: int) -> list[str]:
+        return position_problems(self.embedding, self.positions, self.width, tokens)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -82,9 +102,11 @@ class RecurrentEncoderConfig(Section):
         return self
 
 
-class RecurrentDecoderConfig(Section):
+class RecurrentDecoderConfig(DecoderConfig):
     """A recurrent decoder, with or without attention."""
 
+    builds: ClassVar[str] = "seqloom.models.build:build_recurrent_decoder"
+    has_embedding: ClassVar[bool] = True
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "gru"
     """Recurrent cell: "rnn" is a vanilla RNN with tanh. Default: "gru"."""
@@ -142,6 +164,22 @@ class RecurrentDecoderConfig(Section):
     (Merity et al. 2018). Default: 0.0."""
 
     @property
+    def cross_attention(self) -> AttentionConfig | None:
+        return self.attention if isinstance(self.attention, AttentionConfig) else None
+
+    @property
+    def copies(self) -> bool:
+        return self.copying
+
+    @property
+    def query_width(self) -> int:
+        return self.width
+
+    @property
+    def shared_width(self) -> int | None:
+        return self.embedding.vector_width(self.width)
+
+    @property
     def readout_matches_embedding(self) -> bool:
         """True if the vector that the output layer reads is as wide as an embedding.
 
@@ -149,15 +187,15 @@ class RecurrentDecoderConfig(Section):
         """
         if self.readout == "tanh":
             return True
-        reads_context = isinstance(self.attention, AttentionConfig) and "readout" in self.context
+        reads_context = self.cross_attention is not None and "readout" in self.context
         reads_more = reads_context or "readout" in self.summary or self.readout_input
         return (self.embedding.own_width or self.width) == self.width and not reads_more
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = position_problems(self.embedding, self.positions, self.width)
-        attention = self.attention
-        if isinstance(attention, AttentionConfig):
+        attention = self.cross_attention
+        if attention is not None:
             if not self.context:
                 problems.append(
                     "context is empty, so the result of attention would not be used; "
@@ -212,3 +250,67 @@ class RecurrentDecoderConfig(Section):
                 "embedding except width, or set feed_output = true"
             )
         return problems
+
+    def problems_without_encoder(self) -> list[str]:
+        problems = super().problems_without_encoder()
+        if self.cross_attention is not None:
+            problems.append(
+                "decoder.attention: there is no encoder to attend to; set attention.kind = 'none'"
+            )
+        if not self.feed_output:
+            problems.append(
+                "decoder.feed_output: without an encoder and without the previous token, the decoder has "
+                "no input; set feed_output = true"
+            )
+        if self.initial_state != "zeros":
+            problems.append(
+                "decoder.initial_state: there is no encoder to take the initial state from; set it to 'zeros'"
+            )
+        if self.summary:
+            problems.append("decoder.summary: there is no encoder to summarise; remove it")
+        return problems
+
+    def encoder_problems(self, encoder: EncoderConfig) -> list[str]:
+        problems = super().encoder_problems(encoder)
+        states = encoder.last_states
+        if self.initial_state == "copy" and states is None:
+            problems.append(
+                "decoder.initial_state 'copy' needs a recurrent encoder: other encoders have no last "
+                "state; use 'mlp'"
+            )
+        elif self.initial_state == "copy" and states != (
+            expected := LastStates(self.cell, self.layers, self.width)
+        ):
+            problems.append(
+                f"decoder.initial_state 'copy' needs equal shapes, but the encoder ends in {states} and "
+                f"the decoder starts from {expected}; make them equal or use 'mlp'"
+            )
+        if self.initial_state == "flattened" and encoder.reads != "images":
+            problems.append(
+                "decoder.initial_state 'flattened' needs an image encoder, which has the same number of "
+                "cells for every image; texts have different lengths, so use 'mlp'"
+            )
+        if self.cross_attention is None and self.initial_state == "zeros" and not self.summary:
+            problems.append(
+                "decoder: it gets no information about the source, because initial_state, summary and "
+                "attention are all off; switch one of them on"
+            )
+        return problems
+
+    def tie_problems(self) -> list[str]:
+        if not self.embedding.is_learned:
+            return self.embedding.tie_problems("decoder")
+        if not self.feed_output:
+            return [
+                "tie: the decoder has no embedding to share, because decoder.feed_output is false; set "
+                "feed_output = true or tie = 'none'"
+            ]
+        if not self.readout_matches_embedding:
+            return [
+                "tie: an output layer shared with the embedding needs inputs as wide as the "
+                "embedding; set decoder.readout = 'tanh'"
+            ]
+        return []
+
+    def vocabulary_problems(self, tokens: int) -> list[str]:
+        return position_problems(self.embedding, self.positions, self.width, tokens)

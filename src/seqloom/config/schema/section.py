@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from seqloom.core.errors import ConfigError
 from seqloom.extensions.registry import FORM, built_in_parts, load_part, register_built_in
 
 
@@ -71,18 +70,11 @@ class PartConfig(Section):
 
         provided: values that seqloom passes in addition, such as `query_width`. Values that are
                   not parameters of the class or function are left out, and so are settings
-
-        Raises ConfigError if the call raises a ValueError or TypeError.
         """
         target = self.part_class()
         parameters = inspect.signature(target).parameters
         values = {**self.part_settings, **provided}
-        try:
-            return target(**{name: values[name] for name in values if name in parameters})
-        except (TypeError, ValueError) as error:
-            raise ConfigError(
-                f"the {self.extension_point} '{self.kind}' cannot be created: {error}"
-            ) from error
+        return target(**{name: values[name] for name in values if name in parameters})
 
 
 def kinds_of(base: type[Section]) -> list[type[Section]]:

@@ -1,6 +1,6 @@
 """Settings of Transformer encoders and decoders."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,11 @@ from seqloom.config.schema.embedding import (
     PositionsConfig,
     SinusoidalPositionsConfig,
     position_problems,
+)
+from seqloom.config.schema.encoder_decoder import (
+    DecoderConfig,
+    EncoderConfig,
+    ImageEncoderConfig,
 )
 from seqloom.config.schema.section import Section, names_of_kinds
 
@@ -48,6 +53,11 @@ class LayerStackConfig(Section):
     def state_width(self) -> int:
         """Width of the output vector of one position."""
         return self.width
+
+    @property
+    def compiled_width(self) -> int:
+        """Sum of the widths of all layers."""
+        return self.layers * self.width
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -85,6 +95,15 @@ class TransformerLayersConfig(LayerStackConfig):
     positions: Annotated[PositionsConfig, ByKind()] = SinusoidalPositionsConfig()
     """Position encoding. Default: kind "sinusoidal"."""
 
+    @property
+    def shared_width(self) -> int | None:
+        """Width of the embedding; None for one-hot embeddings."""
+        return self.embedding.vector_width(self.width)
+
+    def vocabulary_problems(self, tokens: int) -> list[str]:
+        """Return why a vocabulary of this size is not possible."""
+        return position_problems(self.embedding, self.positions, self.width, tokens)
+
     def _problems(self) -> list[str]:
         problems = position_problems(self.embedding, self.positions, self.width)
         problems += super()._problems()
@@ -99,15 +118,20 @@ class TransformerLayersConfig(LayerStackConfig):
         return problems
 
 
-class TransformerEncoderConfig(TransformerLayersConfig):
+class TransformerEncoderConfig(TransformerLayersConfig, EncoderConfig):
     """A Transformer encoder (Vaswani et al. 2017)."""
 
+    builds: ClassVar[str] = "seqloom.models.build:build_transformer_encoder"
+    supports_packing: ClassVar[bool] = True
     kind: Literal["transformer"] = "transformer"
     remove_residual: int | None = Field(None, ge=1)
     """The layer, counted from 1, whose attention has no residual connection. This makes the
     encoder's output depend less on the word order of the source, and improves translation between
     languages that were never paired in training (Liu et al. 2021). Default: every layer has a
     residual connection."""
+
+    def tie_problems(self) -> list[str]:
+        return self.embedding.tie_problems("encoder")
 
     @model_validator(mode="after")
     def _check_remove_residual(self) -> Self:
@@ -119,9 +143,29 @@ class TransformerEncoderConfig(TransformerLayersConfig):
         return self
 
 
-class TransformerDecoderConfig(TransformerLayersConfig):
+class PatchEncoderConfig(LayerStackConfig, ImageEncoderConfig):
+    """A Transformer over square patches of the image (Dosovitskiy et al. 2021)."""
+
+    builds: ClassVar[str] = "seqloom.models.build:build_patch_encoder"
+    kind: Literal["patches"] = "patches"
+    patch_size: int = Field(8, ge=1)
+    """Side of a patch in pixels. Must divide task.size. Default: 8."""
+
+    def image_problems(self, size: int) -> list[str]:
+        if size % self.patch_size == 0:
+            return []
+        return [
+            f"model.encoder.patch_size: {size} pixels cannot be split into patches of "
+            f"{self.patch_size}; change one of the two"
+        ]
+
+
+class TransformerDecoderConfig(TransformerLayersConfig, DecoderConfig):
     """A Transformer decoder (Vaswani et al. 2017)."""
 
+    builds: ClassVar[str] = "seqloom.models.build:build_transformer_decoder"
+    has_embedding: ClassVar[bool] = True
+    supports_packing: ClassVar[bool] = True
     kind: Literal["transformer"] = "transformer"
     copying: bool = False
     """Let the decoder copy source tokens, which helps with names and numbers (See et al. 2017).
@@ -133,6 +177,40 @@ class TransformerDecoderConfig(TransformerLayersConfig):
     special_outputs: bool = True
     """Give the padding token and the start token a logit, although they are never correct. If false,
     their probability is 0, which an export to the format of Marian requires. Default: true."""
+
+    @property
+    def cross_attention(self) -> AttentionConfig:
+        return self.attention
+
+    @property
+    def copies(self) -> bool:
+        return self.copying
+
+    @property
+    def query_width(self) -> int:
+        return self.width
+
+    def encoder_problems(self, encoder: EncoderConfig) -> list[str]:
+        problems = super().encoder_problems(encoder)
+        attention, width = self.attention, encoder.state_width
+        if attention.values == "states" and not attention.output_projection and width != self.width:
+            problems.append(
+                f"decoder.attention returns encoder states of width {width}, which cannot be added to "
+                f"a residual stream of width {self.width}; set attention.output_projection = true"
+            )
+        return problems
+
+    def tie_problems(self) -> list[str]:
+        if not self.embedding.is_learned:
+            return self.embedding.tie_problems("decoder")
+        if self.shared_width != self.width:
+            return ["tie: decoder.embedding.width must equal decoder.width"]
+        return []
+
+    def forecast_problems(self) -> list[str]:
+        if self.start == "learned" and self.special_outputs:
+            return []
+        return ["model.decoder: a forecast has no special tokens; remove start and special_outputs"]
 
     @model_validator(mode="after")
     def _check_start(self) -> Self:

@@ -5,7 +5,6 @@ from itertools import islice
 
 import numpy as np
 
-from seqloom.config.schema.model import LabelsDecoderConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import DataError
 from seqloom.data.corpus.dataset import IntArray
@@ -35,7 +34,7 @@ def label_count_error(
     labels.
     """
     decoder = config.model.decoder
-    if not isinstance(decoder, LabelsDecoderConfig):
+    if not decoder.predicts_labels:
         return None
     if source_lengths is None:
         assert config.data.has_frames, "labels need a source"

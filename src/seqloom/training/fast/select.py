@@ -8,7 +8,6 @@ import torch
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.config.schema.training import TeacherForcingConfig, TrainingConfig
-from seqloom.config.schema.transformer import TransformerLayersConfig
 from seqloom.core.signature import TargetSpec, Vectors
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
@@ -106,13 +105,8 @@ def compiles_layers(
         return False
     if precision == "bf16" and layout.length <= MAX_LENGTH and has_fused_layers(model):
         return False
-    layers = [
-        part
-        for part in (config.model.encoder, config.model.decoder)
-        if isinstance(part, TransformerLayersConfig)
-    ]
     passes = 2 if settings.r_drop else 1
-    widths = sum(part.layers * part.width for part in layers)
+    widths = config.model.encoder.compiled_width + config.model.decoder.compiled_width
     return passes * settings.steps * settings.batch_tokens * widths >= MIN_COMPILED_WORK
 
 
