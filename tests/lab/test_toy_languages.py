@@ -1,5 +1,7 @@
 """Toy languages: alignments, word order, and disjoint data."""
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice, permutations
 from pathlib import Path
 from random import Random
@@ -69,3 +71,12 @@ def test_language_pairs_have_different_sentences(tmp_path: Path) -> None:
 def test_the_same_seed_draws_the_same_clauses() -> None:
     first, second = (list(islice(clauses("train", 3, 10), 5)) for _ in range(2))
     assert first == second
+
+
+def test_several_processes_write_the_same_corpus(tmp_path: Path) -> None:
+    """The conditions of a claim are measured at the same time, and all of them write its corpus."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(4, mp_context=context) as pool:
+        done = [pool.submit(write_pairs, tmp_path, [(ENGLISH, FRENCH)], 5, 1, 8) for _ in range(80)]
+    assert [each.result() for each in done] == [None] * 80
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["en-fr.en", "en-fr.fr"]

@@ -16,7 +16,7 @@ from seqloom.config.schema.decoding import (
     SampleConfig,
 )
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.core.storage import storage_errors, write_file
+from seqloom.core.storage import atomic_file, storage_errors
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
 from seqloom.lab.claim import Claim, Column, Trial
@@ -120,7 +120,8 @@ def _write_corpus(trial: Trial[EarlyMistakeSettings]) -> None:
     for side, lines in sides.items():
         for split, count in (("train", len(lines)), ("dev", 20)):
             text = "".join(f"{line}\n" for line in lines[:count])
-            write_file(folder / f"{split}.{side}", text.encode())
+            with atomic_file(folder / f"{split}.{side}") as temporary:
+                temporary.write_text(text, encoding="utf-8")
 
 
 def measure(trial: Trial[EarlyMistakeSettings]) -> Numbers:

@@ -12,7 +12,7 @@ from random import Random
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.core.storage import storage_errors, write_file
+from seqloom.core.storage import atomic_file, storage_errors
 from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.inference.run import Run
@@ -83,7 +83,8 @@ def _write_training_sentences(trial: Trial[NoiseSettings]) -> list[Example]:
         _folder(trial).mkdir(parents=True, exist_ok=True)
     sides = (("de", [each.source for each in sample]), ("en", [each.target for each in sample]))
     for name, lines in sides:
-        write_file(_folder(trial) / name, "".join(f"{line}\n" for line in lines).encode())
+        with atomic_file(_folder(trial) / name) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return sample
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-from seqloom.core.storage import storage_errors, write_file
+from seqloom.core.storage import atomic_file, storage_errors
 
 ARTICLES = 3
 NumberedConcept = tuple[int, str]
@@ -144,4 +144,5 @@ def write_pairs(
         pair_clauses = list(islice(clauses("train", pair_seed, nouns), count))
         for language in (first, second):
             lines = "".join(f"{sentence(clause, language)}\n" for clause in pair_clauses)
-            write_file(folder / f"{name}.{language.name}", lines.encode())
+            with atomic_file(folder / f"{name}.{language.name}") as temporary:
+                temporary.write_text(lines, encoding="utf-8")
