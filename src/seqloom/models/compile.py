@@ -3,10 +3,7 @@
 import torch
 from torch import nn
 
-from seqloom.models.images import PatchEncoder
-from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.seq2seq import Model
-from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 
 
 def compile_model(model: Model) -> None:
@@ -14,15 +11,11 @@ def compile_model(model: Model) -> None:
 
     torch compiles them again for each new batch shape.
     """
-    for part in (model.encoder, model.decoder):
-        match part:
-            case TransformerEncoder() | TransformerDecoder() | PatchEncoder():
-                for layer in part.layers:
-                    layer.compile(dynamic=False)
-            case RecurrentDecoder():
-                _compile_method(part, "advance")
-            case _:
-                pass
+    for part in model.parts:
+        for layer in part.layer_stack:
+            layer.compile(dynamic=False)
+        for name in part.compiled_methods:
+            _compile_method(part, name)
     _compile_method(model.decoder.readout, "loss")
     if model.decoder.copying is not None:
         _compile_method(model.decoder.copying, "loss")

@@ -1,5 +1,7 @@
 """Image encoders. The source positions are the cells of a grid over the image."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -75,6 +77,10 @@ class PatchEncoder(ImageEncoder):
     @property
     def grid_cells(self) -> int:
         return len(self.patches.positions)
+
+    @property
+    def layer_stack(self) -> Sequence[nn.Module]:
+        return self.layers
 
     def encode_grid(self, images: Tensor) -> Tensor:
         stream = self.dropout(self.patches(images))

@@ -276,7 +276,29 @@ The names are relative to model.encoder or model.decoder, for example "positions
 empty dict means that the number of tokens is unlimited."""
 
 
-class DecoderModule(nn.Module):
+class ModelPart(nn.Module):
+    """Base class of encoders and decoders: what the rest of seqloom asks of both."""
+
+    is_transformer = False
+    """True for Transformers. CTranslate2 runs only these."""
+    compiled_methods: tuple[str, ...] = ()
+    """Names of the methods that torch.compile makes faster."""
+
+    @property
+    def layer_stack(self) -> Sequence[nn.Module]:
+        """The layers that are compiled, sharded and recomputed one by one; empty if there are none."""
+        return ()
+
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        """List the reasons why CTranslate2 cannot run this part. The list is empty if it can.
+
+        name: the recipe section of the part, such as "model.encoder"
+        """
+        kind = type(self).__name__
+        return [f"{name} is not a Transformer ({kind}), and CTranslate2 runs only Transformers"]
+
+
+class DecoderModule(ModelPart):
     """Base class of decoders: an nn.Module that implements `Decoder`."""
 
     readout: Readout
@@ -340,7 +362,7 @@ class DecoderModule(nn.Module):
         raise NotImplementedError
 
 
-class EncoderModule(nn.Module):
+class EncoderModule(ModelPart):
     """Base class of encoders: an nn.Module that implements `Encoder`."""
 
     def __init__(self) -> None:

@@ -153,6 +153,9 @@ class RecurrentEncoder(EncoderModule):
                 "self_attention", score.source_limits | score.target_limits
             )
 
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        return [f"{name} is recurrent, and CTranslate2 runs only Transformers"]
+
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         """Encode token ids (B, S) or vectors.
 
@@ -317,6 +320,8 @@ class RecurrentDecoder(DecoderModule):
     dropout:                 dropout between layers and before the output layer
     """
 
+    compiled_methods = ("advance",)
+
     def __init__(
         self,
         *,
@@ -359,6 +364,9 @@ class RecurrentDecoder(DecoderModule):
             if "state" in self.context_uses and context_width != self.width
             else nn.Identity()
         )
+
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        return [f"{name} is recurrent, and CTranslate2 runs only Transformers"]
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         moving = self._initial(memory)

@@ -4,7 +4,14 @@ import torch
 from torch import nn
 
 from seqloom.core.batch import Batch, Packing, Source
-from seqloom.models.interface import DecoderModule, DecoderOutput, EncoderModule, Limits, Memory
+from seqloom.models.interface import (
+    DecoderModule,
+    DecoderOutput,
+    EncoderModule,
+    Limits,
+    Memory,
+    ModelPart,
+)
 
 
 class Model(nn.Module):
@@ -14,6 +21,11 @@ class Model(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.decoder = decoder
+
+    @property
+    def parts(self) -> list[ModelPart]:
+        """The encoder, if there is one, and the decoder."""
+        return [self.decoder] if self.encoder is None else [self.encoder, self.decoder]
 
     @property
     def source_limits(self) -> Limits:

@@ -1,5 +1,6 @@
 """Transformer encoder and decoder (Vaswani et al. 2017)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -37,8 +38,24 @@ def build_final_norm(norm: Norm, width: int) -> nn.Module:
     return LayerNorm(width) if norm == "pre" else nn.Identity()
 
 
+def _unsupported_by_ctranslate2(
+    name: str, embedder: Embedder, layers: Sequence[EncoderLayer | DecoderLayer]
+) -> list[str]:
+    # All layers have the same settings. Self-attention and cross-attention of a decoder layer have
+    # the same settings, too.
+    reasons = embedder.unsupported_by_ctranslate2(name)
+    reasons += layers[0].attention.unsupported_by_ctranslate2(f"{name}.attention")
+    if any(not layer.attention_residual.skip for layer in layers):
+        reasons.append(
+            f"{name}.remove_residual: a layer without residual connection is not supported"
+        )
+    return reasons
+
+
 class TransformerEncoder(EncoderModule):
     """Layers of self-attention over all source positions."""
+
+    is_transformer = True
 
     def __init__(self, embedder: Embedder, layers: list[EncoderLayer], norm: Norm) -> None:
         super().__init__()
@@ -46,6 +63,15 @@ class TransformerEncoder(EncoderModule):
         self.layers = module_list(layers)
         self.norm = build_final_norm(norm, embedder.width)
         self.source_limits = embedder.positions.limits
+
+    @property
+    def layer_stack(self) -> Sequence[nn.Module]:
+        return self.layers
+
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        if type(self) is not TransformerEncoder:  # a subclass can compute something else
+            return super().unsupported_by_ctranslate2(name)
+        return _unsupported_by_ctranslate2(name, self.embedder, self.layers)
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
@@ -135,6 +161,8 @@ class TransformerDecoder(DecoderModule):
     `forward` computes all target positions at once; `step` computes one position, with a cache.
     """
 
+    is_transformer = True
+
     def __init__(
         self,
         embedder: Embedder,
@@ -150,6 +178,15 @@ class TransformerDecoder(DecoderModule):
         self.readout = readout
         self.copying = copying
         self.target_limits = embedder.positions.limits
+
+    @property
+    def layer_stack(self) -> Sequence[nn.Module]:
+        return self.layers
+
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        if type(self) is not TransformerDecoder:  # a subclass can compute something else
+            return super().unsupported_by_ctranslate2(name)
+        return _unsupported_by_ctranslate2(name, self.embedder, self.layers)
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         cross = self.layers[0].cross_attention

@@ -74,6 +74,18 @@ class AttentionScore(nn.Module):
         """
         return {}
 
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        """List the reasons why CTranslate2 cannot compute this score. The list is empty if it can.
+
+        It computes dot products of queries and keys, and can divide them by any `divisor`.
+
+        name: the recipe section of the attention, such as "model.encoder.attention"
+        """
+        if self.is_product and type(self).prepare is AttentionScore.prepare:
+            return []
+        kind = type(self).__name__.removesuffix("Score").lower()
+        return [f"{name}.score: only dot products are supported, not '{kind}'"]
+
     def prepare(self, keys: Tensor) -> Tensor:
         """Do the work that depends only on the keys: (B, H, S, Dk) -> (B, H, S, ·)
 

@@ -24,6 +24,8 @@ class Lookup(nn.Module):
 
     width: int
     """D, the width of the vectors."""
+    has_table = False
+    """True if each token has a learned vector."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class LearnedLookup(Lookup):
     replaced:     a token that has another vector instead of its own, see `ReplacedToken`. Default:
                   None; every token has its own vector
     """
+
+    has_table = True
 
     def __init__(
         self,
@@ -209,6 +213,25 @@ class Embedder(nn.Module):
             and type(self.positions) is Positions
             and not (self.training and self.dropout.p > 0)
         )
+
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        """List the reasons why CTranslate2 cannot run this layer. The list is empty if it can.
+
+        name: the recipe section that contains it, such as "model.encoder"
+        """
+        reasons = []
+        if not self.lookup.has_table:
+            reasons.append(f"{name}.embedding: one-hot embeddings are not supported")
+        if self.positions.is_appended:
+            reasons.append(
+                f"{name}.positions: appended positions are not supported, only added ones"
+            )
+        elif not isinstance(self.projection, nn.Identity):
+            reasons.append(
+                f"{name}.embedding.width: an embedding width that differs from the model width is not "
+                "supported"
+            )
+        return reasons
 
     def forward(self, tokens: Tensor, position_ids: PositionIds = 0) -> Tensor:
         """Compute the input vectors of tokens: (B, T) -> (B, T, width)"""

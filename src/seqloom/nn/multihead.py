@@ -152,6 +152,26 @@ class MultiHeadAttention(nn.Module):
         """Width of the keys of one head."""
         return (self.key_width if self.projection == "none" else self.width) // self.heads
 
+    def unsupported_by_ctranslate2(self, name: str) -> list[str]:
+        """List the reasons why CTranslate2 cannot run this attention. The list is empty if it can.
+
+        name: the recipe section of the attention, such as "model.encoder.attention"
+        """
+        reasons = self.score.unsupported_by_ctranslate2(name)
+        if self.projection != "linear":
+            reasons.append(
+                f"{name}.projection: only 'linear' is supported, not '{self.projection}'"
+            )
+        if not self.learned_values:
+            reasons.append(f"{name}.values: only 'learned' is supported, not 'states'")
+        if isinstance(self.output_projection, nn.Identity):
+            reasons.append(
+                f"{name}.output_projection: attention without an output projection is not supported"
+            )
+        if self.selection != "softmax":
+            reasons.append(f"{name}.selection: only 'softmax' is supported")
+        return reasons
+
     @property
     def value_width(self) -> int:
         """Total width of the values over all heads."""

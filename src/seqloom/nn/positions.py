@@ -103,6 +103,11 @@ class Positions(nn.Module):
     """Maximum number of positions; None means unlimited."""
 
     @property
+    def is_appended(self) -> bool:
+        """True if position vectors are appended to token vectors, not added to them."""
+        return False
+
+    @property
     def limits(self) -> dict[str, int]:
         """Return {"positions.max_length": maximum number of positions}.
 
@@ -148,6 +153,10 @@ class PositionTable(Positions):
         self.join = join
         self.width = width
         self.max_length = max_length
+
+    @property
+    def is_appended(self) -> bool:
+        return self.join == "append"
 
     def rows(self, positions: Tensor) -> Tensor:
         """Return the vector of each position, which has width P: (T,) -> (T, P)"""

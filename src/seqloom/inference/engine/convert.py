@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from seqloom.inference.engine.package import ctranslate2
 from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
-from seqloom.nn.attention import DotScore
 from seqloom.nn.embedding import Embedder, LearnedLookup
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual
@@ -180,7 +179,7 @@ def _projections(attention: MultiHeadAttention) -> list[Projection]:
     CTranslate2 divides dot products by √d, where d is the width of a head. If seqloom divides by
     another number, the query projection is scaled to compensate.
     """
-    assert isinstance(attention.score, DotScore)
+    assert attention.score.is_product
     factor = attention.query_head_width**0.5 / attention.score.divisor
     projections = []
     for part, scale in (

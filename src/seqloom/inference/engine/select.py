@@ -20,7 +20,6 @@ from seqloom.inference.engine.support import unsupported_model, unsupported_requ
 from seqloom.inference.engine.translator import CTranslate2Engine
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.predictor import Predictor
-from seqloom.models.transformer import TransformerDecoder
 from seqloom.tasks.token_task import TokenTask
 
 INT8_IS_FASTER = platform.machine() in ("x86_64", "AMD64", "aarch64")
@@ -127,7 +126,7 @@ class Engines:
             loaded = self._load(settings.precision)
         except SeqloomError as error:
             if settings.kind == "auto":
-                expected = not isinstance(self.origin.model.decoder, TransformerDecoder)
+                expected = not self.origin.model.decoder.is_transformer
                 return EngineChoice(None, "torch", str(error), expected)
             raise
         return EngineChoice(loaded.engine, f"ctranslate2 {loaded.precision}", str(loaded.agreement))

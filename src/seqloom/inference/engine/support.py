@@ -2,20 +2,11 @@
 
 from collections.abc import Iterator
 
-from torch import nn
-
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
 from seqloom.core.signature import Signature, Tokens
 from seqloom.inference.engine.translator import max_saved, ranks_differently
 from seqloom.inference.options import PredictionOptions
-from seqloom.models.interface import DecoderModule
-from seqloom.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
-from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
-from seqloom.nn.attention import DotScore
-from seqloom.nn.embedding import Embedder, LearnedLookup
-from seqloom.nn.multihead import MultiHeadAttention
-from seqloom.nn.positions import PositionTable
 from seqloom.text.piece_tokenizer import PieceTokenizer
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
@@ -25,53 +16,11 @@ def unsupported_model(model: Model) -> list[str]:
     """List the reasons why CTranslate2 cannot run this model. The list is empty if it can."""
     if model.encoder is None:
         return ["a language model has no encoder and runs on torch"]
-    sides: tuple[tuple[str, nn.Module], ...] = (
-        ("model.encoder", model.encoder),
-        ("model.decoder", model.decoder),
-    )
-    return [reason for name, part in sides for reason in _unsupported_part(name, part)]
-
-
-def _unsupported_part(name: str, part: nn.Module) -> Iterator[str]:
-    if isinstance(part, RecurrentEncoder | RecurrentDecoder):
-        yield f"{name} is recurrent, and CTranslate2 runs only Transformers"
-    elif type(part) not in (TransformerEncoder, TransformerDecoder):
-        yield f"{name} is not a Transformer ({type(part).__name__}), and CTranslate2 runs only Transformers"
-    else:
-        assert isinstance(part, TransformerEncoder | TransformerDecoder)
-        yield from _unsupported_embedder(name, part.embedder)
-        # All layers have the same settings. Self-attention and cross-attention of a decoder layer
-        # have the same settings, too.
-        yield from _unsupported_attention(f"{name}.attention", part.layers[0].attention)
-        if any(not layer.attention_residual.skip for layer in part.layers):
-            yield f"{name}.remove_residual: a layer without residual connection is not supported"
-    if isinstance(part, DecoderModule) and part.copying is not None:
-        yield f"{name}.copying: the copy mechanism is not supported"
-
-
-def _unsupported_embedder(name: str, embedder: Embedder) -> Iterator[str]:
-    positions = embedder.positions
-    if not isinstance(embedder.lookup, LearnedLookup):
-        yield f"{name}.embedding: one-hot embeddings are not supported"
-    if isinstance(positions, PositionTable) and positions.join == "append":
-        yield f"{name}.positions: appended positions are not supported, only added ones"
-    elif not isinstance(embedder.projection, nn.Identity):
-        yield f"{name}.embedding.width: an embedding width that differs from the model width is not supported"
-
-
-def _unsupported_attention(name: str, attention: MultiHeadAttention) -> Iterator[str]:
-    # Exact types here and below: a subclass from an extension can compute something else.
-    if type(attention.score) is not DotScore:
-        kind = type(attention.score).__name__.removesuffix("Score").lower()
-        yield f"{name}.score: only dot products are supported, not '{kind}'"
-    if attention.projection != "linear":
-        yield f"{name}.projection: only 'linear' is supported, not '{attention.projection}'"
-    if not attention.learned_values:
-        yield f"{name}.values: only 'learned' is supported, not 'states'"
-    if isinstance(attention.output_projection, nn.Identity):
-        yield f"{name}.output_projection: attention without an output projection is not supported"
-    if attention.selection != "softmax":
-        yield f"{name}.selection: only 'softmax' is supported"
+    reasons = model.encoder.unsupported_by_ctranslate2("model.encoder")
+    reasons += model.decoder.unsupported_by_ctranslate2("model.decoder")
+    if model.decoder.copying is not None:
+        reasons.append("model.decoder.copying: the copy mechanism is not supported")
+    return reasons
 
 
 def unsupported_request(

@@ -16,7 +16,6 @@ from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.corpus.dataset import Dataset
 from seqloom.data.corpus.long_text import LongTextDataset
 from seqloom.models.seq2seq import Model
-from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 from seqloom.nn.fast.dispatch import find_triton, gpu_has_bf16
 from seqloom.nn.fast.fused_functions import MAX_LENGTH
 from seqloom.nn.fast.fused_transformer import supports
@@ -112,11 +111,7 @@ def compiles_layers(
 
 def has_fused_layers(model: Model) -> bool:
     """Return True if there are fused kernels for all layers of the model."""
-    return all(
-        isinstance(part, TransformerEncoder | TransformerDecoder) and supports(part.layers)
-        for part in (model.encoder, model.decoder)
-        if part is not None
-    )
+    return all(part.layer_stack and supports(part.layer_stack) for part in model.parts)
 
 
 def choose_precision(

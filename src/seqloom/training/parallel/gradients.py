@@ -20,7 +20,7 @@ from torch._C._distributed_c10d import GradBucket
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
-from seqloom.nn.transformer import DecoderLayer, EncoderLayer
+from seqloom.models.seq2seq import Model
 from seqloom.training.fine_tuning.freezing import trainable_parameters
 
 LossOfBatch = Callable[[], Tensor]
@@ -191,15 +191,10 @@ class Replicas:
         self.ddp = self.uses_all = None
 
 
-def transformer_layers(model: nn.Module) -> list[nn.Module]:
-    """Return the Transformer layers of a model."""
-    return [each for each in model.modules() if isinstance(each, EncoderLayer | DecoderLayer)]
-
-
-def checkpoint_activations(model: nn.Module) -> None:
-    """Save memory: Transformer layers keep only their inputs for the backward pass.
+def checkpoint_activations(model: Model) -> None:
+    """Save memory: the layers of a stack keep only their inputs for the backward pass.
 
     The backward pass then computes the other activations again.
     """
-    for layer in transformer_layers(model):
+    for layer in [layer for part in model.parts for layer in part.layer_stack]:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)

@@ -26,25 +26,27 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from seqloom.core.errors import StorageError, TrainingError
+from seqloom.models.seq2seq import Model
 from seqloom.runs.checkpoint_store import COPY_RUN
 from seqloom.training.distributed import World
-from seqloom.training.parallel.gradients import LossModule, LossOfBatch, transformer_layers
+from seqloom.training.parallel.gradients import LossModule, LossOfBatch
 
 
 class Shards:
     """Stores only a part of each weight, gradient and optimiser moment on every rank (FSDP).
 
-    The weights of a Transformer layer are gathered when the layer runs and freed after it. All other
+    The weights of a layer of a stack are gathered when the layer runs and freed after it. All other
     weights are gathered for the whole step. Gradients are summed over the ranks after every batch.
     Each rank keeps only its part of the sum, because the whole gradient may not fit into memory.
     """
 
     is_sharded = True
 
-    def __init__(self, model: nn.Module, world: World) -> None:
+    def __init__(self, model: Model, world: World) -> None:
         mesh = init_device_mesh(world.device.type, (world.size,))
-        for layer in transformer_layers(model):
-            fully_shard(layer, mesh=mesh)
+        for part in model.parts:
+            for layer in part.layer_stack:
+                fully_shard(layer, mesh=mesh)
         self.size = world.size
         self.module = LossModule(model)
         fully_shard(self.module, mesh=mesh)
