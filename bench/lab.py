@@ -1,7 +1,8 @@
 """Writes docs/lab.md: every claim of the lab with its verdict, numbers and charts.
 
-python -m bench.lab OUT   copy the reports of `seqloom lab all --out OUT` to docs/results/lab and
-                          write the page
+python -m bench.lab OUT   add the reports of `seqloom lab all --out OUT` to docs/results/lab and
+                          write the page. Measurements of other seeds are kept if they have the
+                          same setup, settings and versions
 python -m bench.lab       write the page from docs/results/lab
 
 Both also write the reports that `seqloom serve` shows in the Lab view.
@@ -9,8 +10,10 @@ Both also write the reports that `seqloom serve` shows in the Lab view.
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from bench.lab_reasons import REASONS
 from seqloom.lab.claim import Size
@@ -50,15 +53,32 @@ well.
 
 
 def collect(out: Path, results: Path) -> None:
-    """Copy the reports of all claims, in every size."""
+    """Copy the reports of all claims, in every size, and keep the measurements of other seeds."""
     for size in SIZES:
         for name in claim_names():
             content = read_report(out / size / name / "report.json")
             if content is not None:
                 path = results / size / f"{name}.json"
                 path.parent.mkdir(parents=True, exist_ok=True)
+                earlier = read_report(path)
+                if earlier is not None:
+                    content = with_other_seeds(content, earlier)
                 text = json.dumps(content, indent=1, ensure_ascii=False)
                 path.write_text(text + "\n", encoding="utf-8")
+
+
+def with_other_seeds(content: Mapping[str, Any], earlier: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a report with the measurements of both reports. The newer one replaces equal seeds.
+
+    The verdict, the table and the charts are computed from all measurements. If the two reports do
+    not describe the same experiment, `content` is returned.
+    """
+    if any(content[key] != earlier[key] for key in ("setup", "settings", "size", "versions")):
+        return content
+    kept = [each for each in earlier["measurements"] if each["seed"] not in content["seeds"]]
+    measurements = sorted([*kept, *content["measurements"]], key=itemgetter("seed"))
+    report = rebuild_report({**content, "measurements": measurements}).to_json()
+    return {**report, "versions": content["versions"]}
 
 
 def write(docs: Path) -> None:
@@ -102,8 +122,15 @@ def _row(name: str, reports: Sequence[ClaimReport]) -> str:
 
 
 def _seeds(report: ClaimReport) -> str:
+    """List the seeds: "seed 3", or "seeds 11 to 13 and 21 to 25"."""
     seeds = report.results.seeds
-    return f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    starts = [seed for seed in seeds if seed - 1 not in seeds]
+    ends = [seed for seed in seeds if seed + 1 not in seeds]
+    ranges = [
+        str(start) if start == end else f"{start} to {end}"
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    return f"seed{'s' if len(seeds) > 1 else ''} {' and '.join(ranges)}"
 
 
 def _section(reports: Sequence[ClaimReport], settings: str) -> str:

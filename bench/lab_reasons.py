@@ -14,8 +14,8 @@ other.""",
     "early-mistake": """The first words of complete outputs are nearly always valid here, so the gain of the beam comes
 from mistakes later in the sentence. After a first word that is forced to be wrong, a beam has about as many wrong words as
 greedy search: a beam avoids a mistake by keeping alternatives, and does not repair a mistake that has been made. In the full
-size the best of five samples has more valid outputs than greedy search as well; with one of five seeds it has more than
-the beam, so the last statement is not clear.""",
+size the best of five samples has more valid outputs than greedy search as well; with two of fifteen seeds it has
+more than the beam, so the last statement is not clear.""",
     "positions": """"Better" does not mean that sines generalise well to longer strings. At positions beyond training they
 copy more letters correctly than one-hot and learned encodings, which are hardly better than guessing one of ten letters,
 but still most letters are wrong. The Transformer has learned how to use the positions of training, and sines of

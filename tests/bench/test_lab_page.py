@@ -47,3 +47,16 @@ def test_the_served_reports_are_the_published_ones() -> None:
     served = lab.SERVED_REPORTS.read_text(encoding="utf-8")
     assert served == lab.served_reports(lab.DOCS / "results" / "lab")
     assert [report["claim"] for report in json.loads(served)] == list(claim_names())
+
+
+def test_a_report_keeps_the_measurements_of_other_seeds() -> None:
+    path = lab.DOCS / "results" / "lab" / "small" / "scale.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    shifted = [{**each, "seed": each["seed"] + 2} for each in content["measurements"]]
+    newer = {**content, "seeds": [3, 4, 5], "measurements": shifted}
+    merged = lab.with_other_seeds(newer, content)
+    assert merged["seeds"] == [1, 2, 3, 4, 5]
+    third = {each["condition"]: each for each in merged["measurements"] if each["seed"] == 3}
+    assert third == {each["condition"]: each for each in shifted if each["seed"] == 3}
+    other_settings = {**content, "settings": "Settings(width=1)"}
+    assert lab.with_other_seeds(newer, other_settings) == newer
