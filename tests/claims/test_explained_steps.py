@@ -10,14 +10,7 @@ import torch
 from torch import Tensor
 from zoo import EVERY_DECODER, Specimen, every_value, run_on, shared_model
 
-from seqloom.analysis.explain.explainer import explain_step
-from seqloom.analysis.explain.explanation import (
-    Explanation,
-    HeadSelection,
-    PositionLabels,
-    TracedValue,
-)
-from seqloom.analysis.explain.lecture_example import (
+from seqloom.analysis.attention_example import (
     STATES,
     TO_KEY,
     TO_QUERY,
@@ -25,9 +18,11 @@ from seqloom.analysis.explain.lecture_example import (
     LectureScore,
     explain_lecture,
 )
+from seqloom.analysis.explanation import Explanation, HeadSelection, explain_step
 from seqloom.models.interface import DecoderModule, Memory, Step
 from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.seq2seq import Model
+from seqloom.models.step_description import PositionLabels, TracedValue
 from seqloom.models.transformer import TransformerDecoder
 from seqloom.nn.attention import AdditiveScore, BilinearScore, PositionalScore
 from seqloom.nn.multihead import MultiHeadAttention

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from zoo import EVERY_DECODER, Specimen
 
-from seqloom.analysis.gradient_flow import attention_gradients, measure_gradients
+from seqloom.analysis.gradients import attention_gradients, measure_gradients
 from seqloom.config.schema.recurrent import RecurrentDecoderConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError

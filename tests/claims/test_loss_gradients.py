@@ -9,10 +9,9 @@ from test_gradient_flow import batch_of
 from torch import Tensor, nn
 from zoo import EVERY_DECODER, Specimen, every_value, run_on
 
-from seqloom.analysis.explain.backward import explain_gradients
-from seqloom.analysis.explain.explanation import HeadSelection
-from seqloom.analysis.gradient_flow import prediction_losses
-from seqloom.analysis.loss_gradients import LossGradients, measure_loss_gradients
+from seqloom.analysis.explanation import HeadSelection, explain_gradients
+from seqloom.analysis.forward_trace import prediction_losses
+from seqloom.analysis.gradients import LossGradients, measure_loss_gradients
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
 from seqloom.models.ensemble import build_ensemble
@@ -385,11 +384,11 @@ def test_an_ensemble_has_no_loss_gradient() -> None:
 
 @parametrize(WITH_ATTENTION[::3])
 def test_the_explained_backward_pass_lists_the_measured_gradients(specimen: Specimen) -> None:
-    model, _, gradients = measured(specimen.name)
+    _, _, gradients = measured(specimen.name)
     heads = gradients.attention[-1].attention.heads
     focus = HeadSelection(len(gradients.attention), heads)
     labels = tuple("abcde")
-    parts = explain_gradients(model.decoder, gradients, labels, 2, focus)
+    parts = explain_gradients(gradients, labels, 2, focus)
     by_name = {part.name: part for part in parts if part.section.startswith("backward")}
     layer, head = gradients.attention[-1], heads - 1
     for name, tensor in (

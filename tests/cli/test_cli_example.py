@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqloom.analysis.explain.lecture_example import AttentionExample, explain_example
+from seqloom.analysis.attention_example import AttentionExample, explain_example
 from seqloom.core.errors import ConfigError
 from support.cli_runner import run_cli
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.analysis.explain.explainer import explain
-from seqloom.analysis.explain.explanation import HeadSelection
-from seqloom.analysis.gradients import profile_gradients, training_batch
+from seqloom.analysis.explanation import HeadSelection, explain
+from seqloom.analysis.gradients import profile_gradients
+from seqloom.analysis.output import training_batch
 from seqloom.core.errors import ConfigError
 from seqloom.inference.run import load
 from seqloom.text.vocabulary import END

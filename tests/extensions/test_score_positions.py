@@ -3,15 +3,14 @@
 import pytest
 import torch
 
-from seqloom.analysis.explain.explainer import explain_step
-from seqloom.analysis.explain.explanation import PositionLabels
-from seqloom.analysis.forward_record import record_forward
-from seqloom.analysis.gradient_flow import prediction_losses
+from seqloom.analysis.explanation import explain_step
+from seqloom.analysis.forward_trace import prediction_losses, record_forward
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
+from seqloom.models.step_description import PositionLabels
 from seqloom.text.vocabulary import START
 from support.tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.explanation import explain
 from seqloom.analysis.gradients import trace_gradients
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SampleConfig
 from seqloom.core.errors import ConfigError, DataError

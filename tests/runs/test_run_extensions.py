@@ -10,7 +10,7 @@ from pathlib import Path
 import custom_parts
 import pytest
 
-from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.explanation import explain
 from seqloom.analysis.gradients import trace_gradients
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError
@@ -130,9 +130,7 @@ def test_attention_of_an_extension_can_be_inspected_and_explained(run: Path) -> 
     [scores] = [part for part in explain(loaded, "abc", 1).parts if part.name == "scores"]
     assert scores.formula == "e = Cosine(q, k)"
     assert MODULE in scores.note
-    with pytest.raises(
-        ConfigError, match="BagOfWords is defined outside seqloom, so its embedding"
-    ):
+    with pytest.raises(ConfigError, match="BagOfWords is defined outside seqloom, and its"):
         trace_gradients(loaded, "abc")
 
 

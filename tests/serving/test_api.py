@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import seqloom
-from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.explanation import explain
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.data.readers.series import SeriesWindow
 from support.server_process import ServerProcess

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.analysis.explain.lecture_example import (
+from seqloom.analysis.attention_example import (
     ExampleSelection,
     LectureScore,
     explain_lecture,

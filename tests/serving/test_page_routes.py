@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import seqloom
-from seqloom.analysis.explain.lecture_example import LectureScore, explain_lecture
+from seqloom.analysis.attention_example import LectureScore, explain_lecture
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.lab.registry import claim_names
 from seqloom.serving.api.forecasts import example_window

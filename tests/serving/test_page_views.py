@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from playwright.sync_api import expect
 
-from seqloom.analysis.explain.lecture_example import LectureScore
+from seqloom.analysis.attention_example import LectureScore
 from support.browsing import VIEW_LINKS, VIEWS, Visitor
 from support.server_process import ServerProcess
 

@@ -14,7 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import seqloom
-from seqloom.analysis.explain.explainer import explain
+from seqloom.analysis.explanation import explain
 from seqloom.analysis.gradients import trace_gradients
 from seqloom.cli.main import app
 from seqloom.config.loading.loader import load_recipe

@@ -6,8 +6,9 @@ import pytest
 import torch
 from rich.cells import cell_len
 
-from seqloom.analysis.explain.explanation import Explanation, TokenProbability, TracedValue
-from seqloom.analysis.explain.lecture_example import explain_lecture
+from seqloom.analysis.attention_example import explain_lecture
+from seqloom.analysis.explanation import Explanation, TokenProbability
+from seqloom.models.step_description import TracedValue
 from seqloom.viz.explanation_terminal import draw_explanation
 
 UNUSUAL_TOKENS = (

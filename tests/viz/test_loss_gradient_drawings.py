@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from seqloom.analysis.loss_gradient_norms import (
+from seqloom.analysis.gradients import (
     AttentionNorms,
     LossGradientTrace,
     ParameterNorm,

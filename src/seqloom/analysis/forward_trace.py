@@ -1,20 +1,196 @@
-"""Hidden states, attention weights and probabilities of a recurrent model for one sentence."""
+"""Runs a model with teacher forcing and records its hidden states and its attention.
 
-from dataclasses import dataclass
+`record_forward` keeps the tensors at which a loss is differentiated. The usual forward pass computes
+a recurrent layer over all steps in one operation, and attention in a fused kernel. There, hidden
+states and attention scores are not separate tensors of the autograd graph, so no gradient can be
+measured at them. `ForwardRecorder` is an observer that makes recurrent layers run step by step and
+computes attention separately for each decoder step. The results are the same.
+
+`trace_forward` returns the values of a recurrent model for one sentence.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from seqloom.analysis.explain.explainer import decode_output
-from seqloom.analysis.forward_record import RecordedAttention, RecordedLayer, record_forward
-from seqloom.analysis.gradients import training_batch
+from seqloom.analysis.output import decode_output, training_batch
 from seqloom.config.schema.decoding import DecodingConfig
+from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
 from seqloom.inference.run import Run
+from seqloom.models.interface import HiddenLayer, Memory
 from seqloom.models.recurrent import ContextUse, RecurrentDecoder, RecurrentEncoder
 from seqloom.models.seq2seq import Model
-from seqloom.text.vocabulary import SPECIAL_TOKENS, START
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.observer import AttentionInputs, AttentionTrace, Observer, observing
+from seqloom.text.vocabulary import PAD, SPECIAL_TOKENS, START
+
+
+@dataclass
+class RecordedLayer:
+    """The hidden states of one layer, in the order in which the layer computes them.
+
+    states:  one tensor (B, C) per step: the state after the step
+    carried: one tensor (B, C) per step: the state before the step. Only the recurrent cell reads
+             this tensor, so its gradient shows the effect of the recurrence alone. Empty for
+             Transformer layers
+
+    C is the width of a state.
+    """
+
+    layer: HiddenLayer
+    states: list[Tensor] = field(default_factory=list)
+    carried: list[Tensor] = field(default_factory=list)
+
+
+@dataclass
+class RecordedAttention:
+    """Cross-attention of one decoder layer, at every decoder step.
+
+    steps:        for each decoder step, all intermediate results of attention, from the query to
+                  the context. Each step has its own tensors of keys and values, so that their
+                  gradients can be measured for each step separately
+    query_inputs: one tensor (B, 1, Dq) per decoder step: the vectors from which the queries are
+                  computed, with width Dq
+    """
+
+    attention: MultiHeadAttention
+    steps: list[AttentionTrace] = field(default_factory=list)
+    query_inputs: list[Tensor] = field(default_factory=list)
+
+    def joined(self) -> AttentionTrace:
+        """Join the T decoder steps into one trace with T queries.
+
+        The keys and values are equal at all steps. Those of the first step are used.
+        """
+
+        def join(name: str, dim: int) -> Tensor:
+            return torch.cat([getattr(step, name) for step in self.steps], dim=dim).detach()
+
+        return AttentionTrace(
+            queries=join("queries", 2),
+            keys=self.steps[0].keys.detach(),
+            scores=join("scores", 2),
+            weights=join("weights", 2),
+            values=self.steps[0].values.detach(),
+            read=join("read", 2),
+            context=join("context", 1),
+        )
+
+
+class ForwardRecorder(Observer):
+    """Records hidden states and attention, each in a tensor of its own in the autograd graph."""
+
+    is_stepwise = True
+
+    def __init__(
+        self, layers: Sequence[HiddenLayer], attentions: Sequence[MultiHeadAttention]
+    ) -> None:
+        self.layers = {layer.reporter: RecordedLayer(layer) for layer in layers}
+        self.attentions = {id(each): RecordedAttention(each) for each in attentions}
+        self.initial: Tensor | None = None
+
+    def observe(self, part: nn.Module, name: str, value: Tensor) -> Tensor:
+        if name == "initial state":
+            self.initial = _separate(value)
+            return self.initial
+        if (recorded := self.layers.get(part)) is None:
+            return value
+        if name == "stream":  # (B, N, D): one tensor for each of the N positions
+            recorded.states += value.unbind(1)
+            return torch.stack(recorded.states, dim=1)
+        if name == "carried":
+            value = value.view_as(value)
+        (recorded.carried if name == "carried" else recorded.states).append(value)
+        return value
+
+    def attend(self, inputs: AttentionInputs) -> Tensor | None:
+        """Compute attention separately for each query, if the attention is recorded."""
+        if (recorded := self.attentions.get(id(inputs.attention))) is None:
+            return None
+        contexts = []
+        for step in range(inputs.states.shape[1]):
+            single = inputs.only(step)
+            states = single.states.view_as(single.states)
+            trace = replace(single, states=states).trace()
+            recorded.query_inputs.append(states)
+            recorded.steps.append(trace)
+            contexts.append(trace.context)
+        return torch.cat(contexts, dim=1)
+
+
+@dataclass(frozen=True)
+class ForwardRecord:
+    """The tensors of one forward pass.
+
+    losses:    (B, T) loss -log p of every prediction, 0 at padding
+    encoder:   layers of the encoder; empty if it is neither recurrent nor a Transformer
+    decoder:   layers of the decoder; empty for a label decoder
+    memory:    encoder output
+    initial:   (B, L, C) initial state of a recurrent decoder; None for other decoders
+    attention: cross-attention of each decoder layer that has it
+    """
+
+    losses: Tensor
+    encoder: list[RecordedLayer]
+    decoder: list[RecordedLayer]
+    memory: Memory
+    initial: Tensor | None
+    attention: list[RecordedAttention]
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Yield the tensors at which gradients can be measured."""
+        yield self.memory.states
+        if self.initial is not None:
+            yield self.initial
+        for layer in (*self.encoder, *self.decoder):
+            yield from (*layer.states, *layer.carried)
+        for attended in self.attention:
+            yield from attended.query_inputs
+            for step in attended.steps:
+                yield from vars(step).values()
+
+
+def record_forward(model: Model, batch: Batch) -> ForwardRecord:
+    """Run the model with teacher forcing, and record the tensors of the forward pass.
+
+    Gradients must be enabled. The model must be in evaluation mode, so that there is no dropout.
+    """
+    assert not model.training, "the recorded pass needs a model in evaluation mode"
+    encoder = [] if model.encoder is None else model.encoder.hidden_layers()
+    decoder, attentions = model.decoder.hidden_layers(), model.decoder.source_attentions()
+    recorder = ForwardRecorder([*encoder, *decoder], attentions)
+    with observing(recorder):
+        memory = model.encode(batch.source, batch.size)
+        logits = model.decoder.stepwise_logits(batch.inputs.values, memory)
+    return ForwardRecord(
+        losses=prediction_losses(logits, batch.targets),
+        encoder=[recorder.layers[layer.reporter] for layer in encoder],
+        decoder=[recorder.layers[layer.reporter] for layer in decoder],
+        memory=memory,
+        initial=recorder.initial,
+        attention=list(recorder.attentions.values()),
+    )
+
+
+def prediction_losses(logits: Tensor, targets: Padded) -> Tensor:
+    """Return the loss -log p(target) of every prediction, 0 at padding: (B, T, V) -> (B, T)"""
+    is_real = targets.mask & (targets.values != PAD)
+    indices = targets.values.masked_fill(~is_real, 0).unsqueeze(-1)
+    losses = -logits.log_softmax(dim=-1).gather(-1, indices).squeeze(-1)
+    return torch.where(is_real, losses, 0.0)
+
+
+def _separate(tensor: Tensor) -> Tensor:
+    """Return a new tensor with the same values, which is a separate node of the autograd graph.
+
+    The gradient at the new tensor covers only uses of the new tensor, not of the original one.
+    """
+    return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+
 
 ContextReader = Literal["state", "next state", "output"]
 """A vector of the decoder that is computed from the attention context c_t of step t: the state s_t,
@@ -81,7 +257,7 @@ def trace_forward(
     output = decode_output(run, text, target, decoding)
     record = record_forward(run.model, training_batch(run, [text], [output]))
     assert record.initial is not None, "a recurrent decoder has an initial state"
-    attention = record.attention[0] if record.attention else None
+    attention = record.attention[0].joined() if record.attention else None
     return ForwardTrace(
         source=output.source_pieces,
         inputs=(SPECIAL_TOKENS[START], *output.pieces[:-1]),
@@ -90,10 +266,10 @@ def trace_forward(
         decoder_cell=decoder_cell,
         encoder=tuple(map(_layer_states, record.encoder)),
         decoder=tuple(map(_layer_states, record.decoder)),
-        initial=record.initial[0, 0, : record.decoder[0].width].detach(),
-        attention=None if attention is None else _attention_weights(attention),
+        initial=record.initial[0, 0, : record.decoder[0].layer.width].detach(),
+        attention=None if attention is None else attention.weights[0].mean(0),
         probabilities=(-record.losses[0]).exp().detach(),
-        contexts=None if attention is None else _contexts(attention),
+        contexts=None if attention is None else attention.context[0],
         readers=_context_readers(decoder.context_uses, decoder.query_is_previous_state),
     )
 
@@ -123,21 +299,12 @@ def _cells(name: str, model: Model) -> tuple[str | None, str]:
     return (encoder.forward_layers or encoder.backward_layers)[0].cell, decoder.layers[0].cell
 
 
-def _layer_states(layer: RecordedLayer) -> LayerStates:
-    states = [state[0, : layer.width].detach() for state in layer.states]  # N times (D,)
+def _layer_states(recorded: RecordedLayer) -> LayerStates:
+    layer = recorded.layer
+    states = [state[0, : layer.width].detach() for state in recorded.states]  # N times (D,)
     if layer.is_reversed:
         states.reverse()
     return LayerStates(layer.name, torch.stack(states))
-
-
-def _attention_weights(attention: RecordedAttention) -> Tensor:
-    """Return the attention weights of each decoder step, averaged over heads: (T, S)"""
-    return torch.stack([trace.weights[0].mean(0)[0] for trace in attention.steps]).detach()
-
-
-def _contexts(attention: RecordedAttention) -> Tensor:
-    """Return the attention context of each decoder step: (T, C)"""
-    return torch.cat([trace.context[0] for trace in attention.steps]).detach()
 
 
 def _context_readers(

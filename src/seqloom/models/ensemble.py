@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.batch import Packing, Source
+from seqloom.core.errors import ConfigError
 from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,
@@ -26,6 +27,7 @@ from seqloom.models.interface import (
     module_list,
 )
 from seqloom.models.seq2seq import Model
+from seqloom.models.step_description import StepDescription
 from seqloom.nn.embedding import Readout
 from seqloom.nn.losses import cross_entropy_sum
 
@@ -101,6 +103,8 @@ class EnsembleDecoder(DecoderModule):
     because the numbers of layers and heads may differ between members.
     """
 
+    is_ensemble = True
+
     def __init__(self, members: Sequence[DecoderModule]) -> None:
         super().__init__()
         self.members = module_list(list(members))
@@ -141,6 +145,12 @@ class EnsembleDecoder(DecoderModule):
             for member, member_memory in zip(self.members, self._memories(memory), strict=True)
         ]
         return DecoderOutput(mean_log_probability(logits), self.readout)
+
+    def describe_step(self, memory: Memory, description: StepDescription) -> Tensor:
+        raise ConfigError(
+            "cannot explain an ensemble, because every member computes its own step; "
+            "explain each member by itself"
+        )
 
     def _memories(self, memory: Memory) -> Sequence[Memory]:
         """Return the encoder output for the decoder of each member.

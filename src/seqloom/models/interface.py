@@ -12,16 +12,20 @@ Shapes: B sources, S source positions, T target positions, R = B · K rows with 
 source, L layers, H heads, D width of vectors, V tokens in the vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from seqloom.core.batch import Packing, Source
+from seqloom.models.step_description import StepDescription, StepObserver
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Readout
+from seqloom.nn.formulas import origin_note
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.observer import observe, observing
 
 
 @dataclass(frozen=True)
@@ -276,6 +280,27 @@ The names are relative to model.encoder or model.decoder, for example "positions
 empty dict means that the number of tokens is unlimited."""
 
 
+@dataclass(frozen=True)
+class HiddenLayer:
+    """A layer whose hidden states an observer receives (`nn/observer.py`).
+
+    name:        for example "layer 1", or "layer 1 ←" for the backward direction
+    reporter:    the module that reports the states
+    width:       width of the hidden vector. The states of an LSTM are wider: [h; c]
+    is_reversed: True if the layer reads the source from the last token to the first
+    query:       the state from which attention computes its query: the state after the "previous"
+                 or after the "current" step. None: attention uses another layer
+    is_replaced: True if the context of attention replaces this state
+    """
+
+    name: str
+    reporter: nn.Module
+    width: int
+    is_reversed: bool = False
+    query: Literal["previous", "current"] | None = None
+    is_replaced: bool = False
+
+
 class ModelPart(nn.Module):
     """Base class of encoders and decoders: what the rest of seqloom asks of both."""
 
@@ -288,6 +313,10 @@ class ModelPart(nn.Module):
     def layer_stack(self) -> Sequence[nn.Module]:
         """The layers that are compiled, sharded and recomputed one by one; empty if there are none."""
         return ()
+
+    def hidden_layers(self) -> list[HiddenLayer]:
+        """Return the layers whose hidden states an observer receives. Default: none."""
+        return []
 
     def unsupported_by_ctranslate2(self, name: str) -> list[str]:
         """List the reasons why CTranslate2 cannot run this part. The list is empty if it can.
@@ -302,6 +331,8 @@ class DecoderModule(ModelPart):
     """Base class of decoders: an nn.Module that implements `Decoder`."""
 
     readout: Readout
+    is_ensemble = False
+    """True if the decoder combines the outputs of several models."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -336,7 +367,7 @@ class DecoderModule(ModelPart):
 
         source: source tokens that can be copied; None without a copy mechanism
         """
-        logits: Tensor = self.readout(features)
+        logits = observe(self, "logits", self.readout(features))
         if self.copying is None or source is None:
             return logits
         return self.copying.step(logits, features, source)
@@ -349,6 +380,77 @@ class DecoderModule(ModelPart):
         if self.copying is None or source is None:
             return DecoderOutput(features, self.readout)
         return CopyDecoderOutput(features, self.readout, self.copying, source)
+
+    @property
+    def attention_heads(self) -> tuple[int, int]:
+        """Number of layers with attention, and of heads in each. Both are 0 without attention."""
+        return 0, 0
+
+    def source_attentions(self) -> list[MultiHeadAttention]:
+        """Return the attention to the source of each layer that has it. Default: none."""
+        return []
+
+    def run_steps(self, tokens: Tensor, memory: Memory) -> Iterator[tuple[State, Step]]:
+        """Run one step for each column of the tokens (B, T). Yield the state before it, and it."""
+        state = self.start(memory, tokens.shape[1])
+        for column in tokens.unbind(1):
+            step = self.step(column, state)
+            yield state, step
+            state = step.state
+
+    def stepwise_logits(self, tokens: Tensor, memory: Memory) -> Tensor:
+        """Compute the logits of `forward` so that an observer receives each hidden state.
+
+        (B, T) -> (B, T, V). Default: `forward`. Recurrent decoders compute position by position.
+        """
+        return self(tokens, memory).logits()
+
+    def describe_step(self, memory: Memory, description: StepDescription) -> Tensor:
+        """Run the decoder step that follows `description.tokens`, and describe it.
+
+        Return the probabilities of the next token (V,). Default: run `step`, and add the values that
+        the layers of the decoder report.
+
+        memory: encoder output of one source
+        """
+        observed = StepObserver()
+        with observing(observed):
+            *_, (_, step) = self.run_steps(description.tokens, memory)
+        description.add_reported(self, observed)
+        description.begin_section("output")
+        name = type(self).__name__
+        probabilities = step.logits[0].softmax(dim=-1)
+        description.add("logits", f"z, computed by {name}", step.logits[0], note=origin_note(self))
+        description.add("probabilities", "p = softmax(z)", probabilities)
+        return probabilities
+
+    def describe_output(
+        self, formula: str, logits: Tensor, observed: StepObserver, description: StepDescription
+    ) -> Tensor:
+        """Add the values of the output layer. Return the probabilities of the next token (V,).
+
+        formula: text of the formula with which the features are computed
+        logits:  (1, V) result of `next_logits`
+        """
+        readout, values = self.readout, observed.values
+        description.begin_section("output")
+        symbol = description.current("f")
+        description.add("features", f"{symbol} = {formula}", values[readout, "features"][0])
+        output_symbol = symbol
+        if not isinstance(readout.hidden_layer, nn.Identity):
+            output_symbol = "u"
+            hidden = values[readout, "hidden layer"][0]
+            description.add("hidden layer", f"u = tanh(W {symbol} + b)", hidden)
+        vocabulary_logits = values[self, "logits"][0]
+        count = int(vocabulary_logits.isinf().sum())
+        note = f"{count} logits are -∞: these tokens are impossible here" if count else ""
+        description.add("logits", f"z = W {output_symbol} + b", vocabulary_logits, note=note)
+        probabilities, formula = logits[0].softmax(dim=-1), "p = softmax(z)"
+        if self.copying is not None and (self.copying, "gate") in values:
+            description.add_copying(self.copying, observed)
+            formula = "p(y) = g · softmax(z)(y) + (1 - g) · Σ α over the source positions of y"
+        description.add("probabilities", formula, probabilities)
+        return probabilities
 
     def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
         raise NotImplementedError

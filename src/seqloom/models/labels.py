@@ -16,8 +16,11 @@ from seqloom.models.interface import (
     Step,
     static_position,
 )
+from seqloom.models.step_description import StepDescription, StepObserver
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import LabelReadout, Lookup
+from seqloom.nn.formulas import concatenated, indexed
+from seqloom.nn.observer import observing
 
 VectorSelector = Callable[[Memory], tuple[Tensor, Tensor]]
 """Function that selects vectors (B, N, D) from the encoder output, one for each label to predict.
@@ -46,6 +49,13 @@ def select_mean(memory: Memory) -> tuple[Tensor, Tensor]:
 
 def _one_per_row(memory: Memory) -> Tensor:
     return memory.mask.new_ones(len(memory.mask), dtype=torch.long)
+
+
+SUMMARIES: dict[VectorSelector, str] = {
+    select_last: "the encoder's last state",
+    select_mean: "the mean of the encoder's states",
+}
+"""Descriptions of the vector, for selectors that select one vector for the whole source."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,26 @@ class LabelDecoder(DecoderModule):
         position = (torch.zeros_like(source.counts) + state.position).unsqueeze(1)  # (B, 1)
         labelled = _gather_labelled(source.vectors, source.counts, position).squeeze(1)
         features = self._features(labelled.repeat_interleave(hypotheses, dim=0), tokens)
-        return Step(self.readout(features), state.after(NoRows()), None)
+        return Step(self.next_logits(features, None), state.after(NoRows()), None)
+
+    def describe_step(self, memory: Memory, description: StepDescription) -> Tensor:
+        vectors, counts = self.select_vectors(memory)  # (1, N, D), (1,)
+        observed = StepObserver()
+        with observing(observed):
+            *_, (_, step) = self.run_steps(description.tokens, memory)
+        number, count = description.number, int(counts)
+        index = min(number, max(count, 1)) - 1
+        summary = SUMMARIES.get(self.select_vectors, indexed("h", index + 1))
+        note = "the output has all its labels: only END is possible" if number > count else ""
+        description.begin_section("input")
+        description.add("labelled vector", f"v = {summary}", vectors[0, index], note=note)
+        symbols = ["v"]
+        if self.previous is not None:
+            formula = self.previous.formula(description.previous("y"))
+            previous = self.previous(description.tokens[:, -1])
+            description.add("previous label", f"w = {formula}", previous[0])
+            symbols.append("w")
+        return self.describe_output(concatenated(symbols), step.logits, observed, description)
 
     def forward(
         self, tokens: Tensor, memory: Memory, packing: Packing | None = None

@@ -12,6 +12,7 @@ from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,
     EncoderModule,
+    HiddenLayer,
     Limits,
     Memory,
     State,
@@ -20,13 +21,16 @@ from seqloom.models.interface import (
     row_at,
     static_position,
 )
+from seqloom.models.step_description import StepDescription, StepObserver
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast.dispatch import trains_on_cpu
 from seqloom.nn.fast.multihead import prepare_mask, prepare_steps
+from seqloom.nn.formulas import concatenated, indexed, indexed_layer
 from seqloom.nn.key_value_cache import KeysValues
 from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.observer import observe, observing
 from seqloom.nn.recurrent import LayerStep, RecurrentLayer, reverse
 
 
@@ -44,6 +48,11 @@ class InitialState(nn.Module):
         self.layers = layers
         self.state_width = state_width
 
+    @property
+    def formula(self) -> str:
+        """Formula of the initial state. c is the final state of the encoder."""
+        return "0: the initial state does not depend on the source"
+
     def forward(self, memory: Memory) -> Tensor:
         """Return the initial state of the decoder: (B, L', C') for L' layers of state width C'"""
         summary = memory.summary
@@ -55,6 +64,8 @@ class CopiedInitialState(InitialState):
 
     Sutskever et al. 2014
     """
+
+    formula = "c"
 
     def forward(self, memory: Memory) -> Tensor:
         return memory.summary
@@ -90,6 +101,19 @@ class ProjectedInitialState(InitialState):
         """Return the vector from which the initial state is computed: (B, input_width)"""
         return memory.summary.flatten(1)
 
+    @property
+    def input_formula(self) -> str:
+        """Formula of the vector that `inputs` returns."""
+        return "c"
+
+    @property
+    def formula(self) -> str:
+        formula, layers = self.input_formula, len(self.hidden_layers) + 1
+        for number in range(1, layers + 1):
+            weight, bias = (letter if layers == 1 else indexed(letter, number) for letter in "Wb")
+            formula = f"tanh({weight} {formula} + {bias})"
+        return formula
+
 
 class FlattenedInitialState(ProjectedInitialState):
     """Computes the initial state as tanh(W [h_1; …; h_G] + b) from all grid cells of an image.
@@ -111,6 +135,10 @@ class FlattenedInitialState(ProjectedInitialState):
     def inputs(self, memory: Memory) -> Tensor:
         # A captured search pads the states of all sources to one of a few lengths.
         return memory.states[:, : self.cells].flatten(1)
+
+    @property
+    def input_formula(self) -> str:
+        return f"[h₁; …; {indexed('h', self.cells)}]"
 
 
 ContextUse = Literal["input", "readout", "layer", "state"]
@@ -182,6 +210,20 @@ class RecurrentEncoder(EncoderModule):
             attended = self.self_attention.attend_self(states, mask=mask)
             states = states + attended if self.residual else attended
         return Memory(states, mask, torch.stack(ends, dim=1), source.tokens)
+
+    def hidden_layers(self) -> list[HiddenLayer]:
+        has_both = bool(self.forward_layers) and bool(self.backward_layers)
+        return [
+            HiddenLayer(
+                f"layer {level} {arrow}" if has_both else f"layer {level}",
+                layer,
+                layer.width,
+                is_reversed=arrow == "←",
+            )
+            for level in range(1, max(len(self.forward_layers), len(self.backward_layers)) + 1)
+            for layers, arrow in ((self.forward_layers, "→"), (self.backward_layers, "←"))
+            for layer in layers[level - 1 : level]
+        ]
 
     def _shares_inputs(self, source: Padded) -> bool:
         """Return True if the lowest layer projects the vector of each distinct token only once.
@@ -459,6 +501,35 @@ class RecurrentDecoder(DecoderModule):
                 context = self.attention.attend(queries, source.keys_values, source.mask)
         return self.features(hidden, context, summary, embedded)
 
+    @property
+    def attention_heads(self) -> tuple[int, int]:
+        return (0, 0) if self.attention is None else (1, self.attention.heads)
+
+    def hidden_layers(self) -> list[HiddenLayer]:
+        query: Literal["previous", "current"] | None = None
+        if self.attention is not None:
+            query = "previous" if self.query_is_previous_state else "current"
+        return [
+            HiddenLayer(
+                f"layer {level + 1}",
+                layer,
+                layer.width,
+                query=query if level == self.query_layer else None,
+                is_replaced="state" in self.context_uses,
+            )
+            for level, layer in enumerate(self.layers)
+        ]
+
+    def source_attentions(self) -> list[MultiHeadAttention]:
+        return [] if self.attention is None else [self.attention]
+
+    def stepwise_logits(self, tokens: Tensor, memory: Memory) -> Tensor:
+        logits = [step.logits for _, step in self.run_steps(tokens, memory)]
+        return torch.stack(logits, dim=1)
+
+    def describe_step(self, memory: Memory, description: StepDescription) -> Tensor:
+        return RecurrentStepDescription(self, memory, description).add_all()
+
     def _query_position(self, position: int | Tensor) -> Tensor | None:
         """Return the position as a 0-dim tensor; None if the attention score does not need it."""
         if self.attention is None:
@@ -554,7 +625,8 @@ class RecurrentDecoder(DecoderModule):
         if "state" not in self.context_uses:
             return state
         cell = state[:, self.width :]  # c of an LSTM; empty for other cells
-        return torch.cat((self.to_state(context), cell), dim=-1)
+        replaced = torch.cat((self.to_state(context), cell), dim=-1)
+        return observe(self, "replaced state", replaced)
 
     def _source(self, memory: Memory, max_steps: int, like: Tensor) -> RecurrentSource:
         """Compute the part of the decoder state that is the same at every step (`State.fixed`).
@@ -573,5 +645,126 @@ class RecurrentDecoder(DecoderModule):
 
     def _initial(self, memory: Memory) -> RecurrentState:
         """Return the state before the first step. Its attention context is zero."""
-        states = self.initial_state(memory)  # (B, L, C)
+        states = observe(
+            self.initial_state, "initial state", self.initial_state(memory)
+        )  # (B, L, C)
         return RecurrentState(states, states.new_zeros(states.shape[0], self.context_width))
+
+
+class RecurrentStepDescription:
+    """Describes one step of a recurrent decoder.
+
+    memory:      encoder output of one source
+    description: receives the values
+    """
+
+    def __init__(
+        self, decoder: RecurrentDecoder, memory: Memory, description: StepDescription
+    ) -> None:
+        self.decoder, self.memory, self.description = decoder, memory, description
+        self.observed = StepObserver()
+        with observing(self.observed):
+            *_, (state, step) = decoder.run_steps(description.tokens, memory)
+        self.before: RecurrentState = state.moving
+        self.logits = step.logits
+
+    def add_all(self) -> Tensor:
+        """Add all values of the step. Return the probabilities of the next token: (V,)"""
+        description, decoder = self.description, self.decoder
+        description.begin_section("input")
+        description.add_input(decoder.embedder, self.observed)
+        description.begin_section("previous state")
+        self._add_previous_state()
+        if decoder.attention is not None and decoder.query_is_previous_state:
+            self._add_attention(decoder.attention, self._state(decoder.query_layer, step_back=True))
+        self._add_layers()
+        symbols = [self._state(len(decoder.layers) - 1)]
+        symbols += [description.current("a")] if "readout" in decoder.context_uses else []
+        symbols += ["c"] if "readout" in decoder.summary_uses else []
+        symbols += [description.current("x")] if decoder.readout_uses_input else []
+        formula = concatenated(symbols)
+        return decoder.describe_output(formula, self.logits, self.observed, description)
+
+    def _state(self, layer: int, step_back: bool = False) -> str:
+        """Return the symbol of a layer's state after this step, for example s₃ after step 3.
+
+        If there are several layers, the symbol contains the number of the layer: s¹₃.
+
+        layer:     index of the layer, from 0
+        step_back: if True, return the symbol of the state after the previous step: s₂
+        """
+        step = self.description.number - step_back
+        return indexed_layer("s", layer + 1, len(self.decoder.layers), step)
+
+    def _add_previous_state(self) -> None:
+        description, decoder = self.description, self.decoder
+        is_first = description.number == 1
+        # Without attention, the encoder summary is all that the decoder receives from the source.
+        if description.labels.source and (is_first or decoder.attention is None):
+            self._add_per_layer(
+                "encoder summary", "c = the encoder's last state", self.memory.summary
+            )
+        origin = f" = {decoder.initial_state.formula}" if is_first else " of the previous step"
+        note = "s, then its cell m" if decoder.layers[0].cell == "lstm" else ""
+        formula = f"{description.previous('s')}{origin}"
+        self._add_per_layer("state", formula, self.before.states, note)
+        reads_context = "input" in decoder.context_uses and not decoder.query_is_previous_state
+        if reads_context and not is_first:
+            formula = f"{description.previous('a')} of the previous step"
+            description.add("previous context", formula, self.before.context[0])
+
+    def _add_per_layer(self, name: str, formula: str, values: Tensor, note: str = "") -> None:
+        """Add a vector for each layer (1, L, D), with labels; without them if L is 1."""
+        labels = tuple(f"layer {number + 1}" for number in range(values.shape[1]))
+        if len(labels) > 1:
+            self.description.add(name, formula, values[0], labels, note)
+        else:
+            self.description.add(name, formula, values[0, 0], note=note)
+
+    def _add_attention(self, attention: MultiHeadAttention, symbol: str) -> None:
+        """Add the attention to the source. symbol: that of the state that is the query"""
+        description, decoder = self.description, self.decoder
+        description.begin_section("attention")
+        attended, labels = self.observed.attentions[attention], description.labels.source
+        note = self._context_note()
+        description.add_attention(attention, attended, symbol, "h", labels, note)
+        if "state" in decoder.context_uses:
+            context = description.current("a")
+            formula = context if isinstance(decoder.to_state, nn.Identity) else f"W {context} + b"
+            replaced = self.observed.values[decoder, "replaced state"]
+            description.add("replaced state", f"{symbol} = {formula}", replaced[0])
+
+    def _add_layers(self) -> None:
+        """Add the new state of each layer, and the attention that runs after the query layer."""
+        decoder, description = self.decoder, self.description
+        is_previous = decoder.query_is_previous_state
+        symbols = [description.current("x")]
+        if "input" in decoder.context_uses:
+            symbols.append((description.current if is_previous else description.previous)("a"))
+        if "input" in decoder.summary_uses:
+            symbols.append("c")
+        for level, layer in enumerate(decoder.layers):
+            if "layer" in decoder.context_uses and level == decoder.query_layer + 1:
+                symbols.append(description.current("a"))
+            description.begin_section("state update")
+            update = layer.formula(concatenated(symbols), self._state(level, step_back=True))
+            name = "new state" if len(decoder.layers) == 1 else f"new state of layer {level + 1}"
+            state = self.observed.values[layer, "state"]
+            description.add(name, f"{self._state(level)} = {update}", state[0], note=layer.note)
+            is_query = level == decoder.query_layer and not is_previous
+            if decoder.attention is not None and is_query:
+                self._add_attention(decoder.attention, self._state(level))
+            symbols = [self._state(level)]
+
+    def _context_note(self) -> str:
+        """Describe where the decoder uses the context vector."""
+        decoder = self.decoder
+        step = "" if decoder.query_is_previous_state else " of the next step"
+        uses = {
+            "input": f"the input{step}",
+            "layer": f"the input of layer {decoder.query_layer + 2}",
+            "state": "the new value of the querying state",
+            "readout": "the readout",
+        }
+        used = [text for use, text in uses.items() if use in decoder.context_uses]
+        return f"used in {' and '.join(used)}"

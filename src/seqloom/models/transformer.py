@@ -11,6 +11,7 @@ from seqloom.models.interface import (
     DecoderModule,
     DecoderOutput,
     EncoderModule,
+    HiddenLayer,
     Memory,
     State,
     Step,
@@ -18,6 +19,7 @@ from seqloom.models.interface import (
     row_at,
     static_position,
 )
+from seqloom.models.step_description import StepDescription, StepObserver
 from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast import fused_transformer
@@ -27,7 +29,15 @@ from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
 from seqloom.nn.key_value_cache import KeysValues, KeyValueCache
-from seqloom.nn.transformer import CrossAttentionInput, DecoderLayer, EncoderLayer, Norm
+from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.observer import observing
+from seqloom.nn.transformer import (
+    CrossAttentionInput,
+    DecoderLayer,
+    EncoderLayer,
+    Norm,
+    Residual,
+)
 
 
 def build_final_norm(norm: Norm, width: int) -> nn.Module:
@@ -52,6 +62,14 @@ def _unsupported_by_ctranslate2(
     return reasons
 
 
+def transformer_layers(layers: Sequence[EncoderLayer | DecoderLayer]) -> list[HiddenLayer]:
+    """Return the layers for an observer. The last residual connection of a layer reports its states."""
+    return [
+        HiddenLayer(f"layer {number}", layer.feedforward_residual, layer.attention.query_width)
+        for number, layer in enumerate(layers, start=1)
+    ]
+
+
 class TransformerEncoder(EncoderModule):
     """Layers of self-attention over all source positions."""
 
@@ -72,6 +90,9 @@ class TransformerEncoder(EncoderModule):
         if type(self) is not TransformerEncoder:  # a subclass can compute something else
             return super().unsupported_by_ctranslate2(name)
         return _unsupported_by_ctranslate2(name, self.embedder, self.layers)
+
+    def hidden_layers(self) -> list[HiddenLayer]:
+        return transformer_layers(self.layers)
 
     def forward(self, source: Source, packing: Packing | None = None) -> Memory:
         assert isinstance(source, Padded), "this encoder needs tokens or vectors, not images"
@@ -263,6 +284,71 @@ class TransformerDecoder(DecoderModule):
             features = self.norm(stream)
         # `squeeze` removes the head dimension: (B, 1, T or 1, S) -> (B, T or 1, S)
         return self.output(features, self.copyable(memory, memory_mask.squeeze(1)))
+
+    @property
+    def attention_heads(self) -> tuple[int, int]:
+        return len(self.layers), self.layers[0].attention.heads
+
+    def hidden_layers(self) -> list[HiddenLayer]:
+        return transformer_layers(self.layers)
+
+    def source_attentions(self) -> list[MultiHeadAttention]:
+        layers = [layer.cross_attention for layer in self.layers]
+        return [attention for attention in layers if attention is not None]
+
+    def describe_step(self, memory: Memory, description: StepDescription) -> Tensor:
+        """Describe the input, the selected layer and the output of the last position."""
+        observed = StepObserver()
+        with observing(observed):
+            features = self(description.tokens, memory).features[:, -1]
+            logits = self.next_logits(features, self.copyable(memory))
+        description.begin_section("input")
+        description.add_input(self.embedder, observed)
+        self._describe_layer(observed, description)
+        above = len(self.layers) - 1 - description.layer
+        last = "x‴" if above == 0 else f"x‴ after {above} more layer{'s' if above > 1 else ''}"
+        formula = last if isinstance(self.norm, nn.Identity) else f"norm({last})"
+        return self.describe_output(formula, logits, observed, description)
+
+    def _describe_layer(self, observed: StepObserver, description: StepDescription) -> None:
+        """Add the values of the selected layer at the last position."""
+        index, context = description.layer, description.current("a")
+        layer, prefix = self.layers[index], f"layer {index + 1}"
+
+        def add_attention(
+            attention: MultiHeadAttention,
+            residual: Residual,
+            symbols: tuple[str, str],
+            source: str,
+            labels: tuple[str, ...],
+        ) -> None:
+            """Add attention, then the stream. symbols: those of the stream before and after it."""
+            query, attended = residual.input_formula(symbols[0]), observed.attentions[attention]
+            description.add_attention(attention, attended, query, source or query, labels)
+            add_stream(residual, symbols, context)
+
+        def add_stream(residual: Residual, symbols: tuple[str, str], inner: str) -> None:
+            formula = f"{symbols[1]} = {residual.formula(symbols[0], inner)}"
+            description.add("stream", formula, observed.values[residual, "stream"][0, -1])
+
+        description.begin_section(f"{prefix}: self-attention")
+        below: tuple[nn.Module, str] = (self.embedder, "input")
+        origin = f" = {description.current('x')}"
+        if index > 0:
+            below = (self.layers[index - 1].feedforward_residual, "stream")
+            origin = f", the output of layer {index}"
+        description.add("stream", f"x{origin}", observed.values[below][0, -1])
+        labels, symbol = description.labels, "x′"
+        add_attention(layer.attention, layer.attention_residual, ("x", symbol), "", labels.target)
+        if layer.cross_attention is not None and layer.cross_attention_residual is not None:
+            description.begin_section(f"{prefix}: cross-attention")
+            residual = layer.cross_attention_residual
+            add_attention(layer.cross_attention, residual, ("x′", "x″"), "h", labels.source)
+            symbol = "x″"
+        description.begin_section(f"{prefix}: feed-forward")
+        residual = layer.feedforward_residual
+        inner = layer.feedforward.formula(residual.input_formula(symbol))
+        add_stream(residual, (symbol, "x‴"), inner)
 
     def _project_memory(self, memory: Memory) -> list[KeysValues | None]:
         """Return the keys and values of the source for each layer; None without cross-attention."""

@@ -33,7 +33,8 @@ from seqloom.nn.embedding import (
 )
 from seqloom.nn.key_value_cache import KeysValues, KeyValueCache
 from seqloom.nn.losses import cross_entropy_sum, smoothed_cross_entropy_sum, squared_error_sum
-from seqloom.nn.multihead import AttentionOutput, AttentionTrace, MultiHeadAttention
+from seqloom.nn.multihead import AttentionOutput, MultiHeadAttention
+from seqloom.nn.observer import AttentionTrace, Observer, observe, observing
 from seqloom.nn.positions import (
     LearnedPositions,
     OneHotPositions,
@@ -69,6 +70,7 @@ __all__ = [
     "LockedDropout",
     "Lookup",
     "MultiHeadAttention",
+    "Observer",
     "OneHotLookup",
     "OneHotPositions",
     "Patches",
@@ -83,6 +85,8 @@ __all__ = [
     "VectorLookup",
     "attention_weights",
     "cross_entropy_sum",
+    "observe",
+    "observing",
     "rotate",
     "sinusoid",
     "smoothed_cross_entropy_sum",

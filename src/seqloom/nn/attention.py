@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from seqloom.nn.formulas import origin_note
 from seqloom.nn.positions import PositionIds, expand_position_ids
 
 Selection = Literal["softmax", "argmax", "exact"]
@@ -26,6 +27,10 @@ class AttentionScore(nn.Module):
     A score is computed in two parts. `prepare` does the work that depends only on the keys, and
     `compare` does the rest. Decoding calls `prepare` once per source and `compare` once per step.
     Subclasses implement `compare`, and `prepare` if they need it. They must not override `forward`.
+
+    Explanations of decoder steps show `formula`, `note` and the formulas of the gradients. A
+    subclass can define each as a class attribute, for example `formula = "q · k"`. In formulas, q is
+    the query, k a key, e the score and L the loss.
     """
 
     heads: int | None = None
@@ -41,6 +46,10 @@ class AttentionScore(nn.Module):
     same width."""
     is_positional = False
     """True if the score depends only on positions (`PositionalScore`)."""
+    best_key = "best score"
+    """Name of the key with the highest score, in the formula of attention that selects this key."""
+    gradient_note = ""
+    """Definition of the symbols that occur only in the formulas of the gradients."""
 
     def __init__(self) -> None:
         # This constructor has no parameters, unlike that of nn.Module, which has *args. The
@@ -57,6 +66,36 @@ class AttentionScore(nn.Module):
         # kernels would ignore it.
         if "compare" in vars(cls) and "is_product" not in vars(cls):
             cls.is_product = False
+        # Its formulas differ, too. Without its own, it has those of this base class.
+        if {"compare", "prepare"} & vars(cls).keys():
+            for name in ("formula", "note", "query_gradient", "key_gradient", "gradient_note"):
+                if name not in vars(cls):
+                    setattr(cls, name, vars(AttentionScore)[name])
+
+    @property
+    def formula(self) -> str:
+        """Formula of the score, with the options of this score. Default: the name of the class."""
+        return f"{type(self).__name__}(q, k)"
+
+    @property
+    def note(self) -> str:
+        """Remark on the formula. Default: where the class is defined, and its settings."""
+        return origin_note(self)
+
+    @property
+    def query_gradient(self) -> str:
+        """Formula of the gradient of the loss with respect to the query: a sum over the keys."""
+        return "Σ ∂L/∂e · ∂e/∂q"
+
+    @property
+    def key_gradient(self) -> str:
+        """Formula of the gradient of the loss with respect to a key."""
+        return "∂L/∂e · ∂e/∂k"
+
+    @property
+    def divisor_formula(self) -> str:
+        """Formula of `divisor`, for example √64."""
+        return f"{self.divisor:g}"
 
     @property
     def source_limits(self) -> dict[str, int]:
@@ -135,11 +174,33 @@ class DotScore(AttentionScore):
 
     is_product = True
     compares_directly = True
+    note = ""
 
     def __init__(self, scale: Literal["one", "sqrt", "width"], query_width: int) -> None:
         super().__init__()
+        self.width = query_width
         divisors = {"one": 1.0, "sqrt": math.sqrt(query_width), "width": float(query_width)}
         self.divisor = divisors[scale]
+
+    @property
+    def formula(self) -> str:
+        return f"q · k{self._division}"
+
+    @property
+    def query_gradient(self) -> str:
+        return f"Σ ∂L/∂e · k{self._division}"
+
+    @property
+    def key_gradient(self) -> str:
+        return f"∂L/∂e · q{self._division}"
+
+    @property
+    def divisor_formula(self) -> str:
+        return str(self.width) if self.divisor == self.width else f"√{self.width}"
+
+    @property
+    def _division(self) -> str:
+        return "" if self.divisor == 1 else f" / {self.divisor_formula}"
 
     def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         return queries @ prepared.transpose(-2, -1) / self.divisor
@@ -153,6 +214,9 @@ class BilinearScore(AttentionScore):
     """
 
     is_product = True
+    formula = "qᵀ W k"
+    query_gradient = "Σ ∂L/∂e · W k"
+    key_gradient = "∂L/∂e · Wᵀ q"
 
     def __init__(self, query_width: int, key_width: int, heads: int = 1) -> None:
         super().__init__()
@@ -162,6 +226,11 @@ class BilinearScore(AttentionScore):
             # This gain makes the initial scores as small as those of the scaled dot product. Larger
             # scores would saturate the softmax at the start of training.
             nn.init.xavier_uniform_(head, gain=1 / math.sqrt(query_width))
+
+    @property
+    def note(self) -> str:
+        _, rows, columns = self.weight.shape
+        return f"W is {rows} × {columns}"
 
     def prepare(self, keys: Tensor) -> Tensor:
         return map_heads(keys, self.weight.transpose(-2, -1))  # W k: (B, H, S, Dq)
@@ -176,6 +245,11 @@ class AdditiveScore(AttentionScore):
     A network with one hidden layer of size `width`. Queries and keys may have different widths.
     """
 
+    formula = "v · tanh(Wq q + Wk k + b)"
+    query_gradient = "Σ ∂L/∂e · Wqᵀ (v ∘ (1 - u²))"
+    key_gradient = "∂L/∂e · Wkᵀ (v ∘ (1 - u²))"
+    gradient_note = "u = tanh(Wq q + Wk k + b)"
+
     def __init__(self, query_width: int, key_width: int, width: int, heads: int = 1) -> None:
         super().__init__()
         self.heads = heads
@@ -185,6 +259,10 @@ class AdditiveScore(AttentionScore):
         self.to_score = nn.Parameter(torch.empty(heads, width, 1))
         for head in (*self.project_query, *self.project_key, *self.to_score):
             nn.init.xavier_uniform_(head)
+
+    @property
+    def note(self) -> str:
+        return f"the hidden layer has width {self.to_score.shape[1]}"
 
     def prepare(self, keys: Tensor) -> Tensor:
         return map_heads(keys, self.project_key) + self.bias  # (B, H, S, width)
@@ -203,10 +281,24 @@ class RbfScore(AttentionScore):
     """
 
     compares_directly = True
+    note = "the logarithm of a radial basis function"
+    best_key = "nearest key"
 
     def __init__(self, gamma: float) -> None:
         super().__init__()
         self.gamma = gamma
+
+    @property
+    def formula(self) -> str:
+        return "-‖q - k‖²" if self.gamma == 1 else f"-{self.gamma:g} ‖q - k‖²"
+
+    @property
+    def query_gradient(self) -> str:
+        return f"Σ ∂L/∂e · {2 * self.gamma:g} (k - q)"
+
+    @property
+    def key_gradient(self) -> str:
+        return f"∂L/∂e · {2 * self.gamma:g} (q - k)"
 
     def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         # ‖q - k‖² = q·q + k·k - 2 q·k needs no (T, S, D) tensor of differences. The terms nearly
@@ -227,9 +319,17 @@ class ExactScore(AttentionScore):
                the entries must be the same number
     """
 
+    note = ""
+    query_gradient = key_gradient = "0, because e is piecewise constant"
+
     def __init__(self, tolerance: float = 0.0) -> None:
         super().__init__()
         self.tolerance = tolerance
+
+    @property
+    def formula(self) -> str:
+        match = "q = k" if self.tolerance == 0 else f"max |q - k| ≤ {self.tolerance:g}"
+        return f"1 if {match}, else 0"
 
     def compare(self, queries: Tensor, prepared: Tensor, position_ids: PositionIds = 0) -> Tensor:
         differences = queries.unsqueeze(3) - prepared.unsqueeze(2)  # (B, H, T, S, D)
@@ -248,6 +348,8 @@ class PositionalScore(AttentionScore):
     """
 
     is_positional = True
+    query_gradient = "0, because e does not depend on q"
+    key_gradient = "0, because e does not depend on k"
 
     def __init__(self, heads: int, queries: int, keys: int) -> None:
         super().__init__()
@@ -273,6 +375,9 @@ class FixedScore(PositionalScore):
     max_length: maximum number of source positions
     """
 
+    formula = "w[s]"
+    note = "a learned number for each source position s, the same at every step"
+
     def __init__(self, max_length: int, heads: int = 1) -> None:
         super().__init__(heads, 1, max_length)
 
@@ -287,6 +392,9 @@ class PositionScore(PositionalScore):
     The context is c_t = Σ_s a_ts h_s, where a_ts is the weight and h_s the value of source position
     s. The weights change from step to step, but they are the same for all sources.
     """
+
+    formula = "w[t, s]"
+    note = "a learned number for each step t and source position s"
 
     def __init__(self, max_source_length: int, max_target_length: int, heads: int = 1) -> None:
         super().__init__(heads, max_target_length, max_source_length)

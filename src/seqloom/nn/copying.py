@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from seqloom.nn.fast.linear import Linear
 from seqloom.nn.losses import exact
+from seqloom.nn.observer import observe
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,15 @@ class Copying(nn.Module):
 
         features: (B, T, F) input features of the readout, of width F
         """
-        scores = self.to_query(features) @ source.keys.transpose(1, 2) * self.scale  # (B, T, S)
+        queries = observe(self, "query", self.to_query(features))  # (B, T, D)
+        keys = observe(self, "keys", source.keys)
+        scores = observe(self, "scores", queries @ keys.transpose(1, 2) * self.scale)  # (B, T, S)
         pointer = exact(scores).masked_fill(~source.mask, float("-inf")).softmax(dim=-1)
-        selected = pointer.to(source.keys.dtype) @ source.keys  # (B, T, D)
+        pointer = observe(self, "pointer", pointer)
+        selected = pointer.to(keys.dtype) @ keys  # (B, T, D)
         gate = exact(self.gate(torch.cat((features, selected), dim=-1)))  # (B, T, 1)
-        return CopyMixture(F.logsigmoid(gate), F.logsigmoid(-gate), pointer)
+        log_generate = observe(self, "gate", F.logsigmoid(gate))
+        return CopyMixture(log_generate, F.logsigmoid(-gate), pointer)
 
     def mix(self, logits: Tensor, features: Tensor, source: Copyable) -> Tensor:
         """Return the log-probability of every token, generated or copied: (B, T, V)

@@ -14,7 +14,9 @@ from seqloom.nn.fast.dispatch import can_fuse_loss, on_cpu_without_autocast
 from seqloom.nn.fast.fused_functions import linear_cross_entropy
 from seqloom.nn.fast.linear import Linear
 from seqloom.nn.losses import cross_entropy_sum, exact, smoothed_cross_entropy_sum
+from seqloom.nn.observer import observe
 from seqloom.nn.positions import PositionIds, Positions
+from seqloom.text.vocabulary import SPECIAL_TOKENS
 
 NEGATIVE_INFINITY = float("-inf")
 
@@ -26,6 +28,17 @@ class Lookup(nn.Module):
     """D, the width of the vectors."""
     has_table = False
     """True if each token has a learned vector."""
+
+    def formula(self, token: str) -> str:
+        """Formula of the vector of a token. Default: a linear layer."""
+        return f"W {token} + b"
+
+    def start_formula(self, token: str) -> str:
+        """Formula of the vector that a decoder reads at its first step.
+
+        token: symbol of START in the formula, for example y₀
+        """
+        return self.formula(token)
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,14 @@ class LearnedLookup(Lookup):
         """
         return self._vectors(torch.arange(len(self.weight), device=self.weight.device))
 
+    def formula(self, token: str) -> str:
+        return f"E[{token}]" if self.scale == 1 else f"√{self.width} · E[{token}]"
+
+    def start_formula(self, token: str) -> str:
+        if self.replaced is None:
+            return self.formula(token)
+        return "0" if self.replaced.by is None else self.formula(SPECIAL_TOKENS[self.replaced.by])
+
 
 class OneHotLookup(Lookup):
     """Maps token i to the i-th unit vector. Nothing is learned."""
@@ -130,6 +151,9 @@ class OneHotLookup(Lookup):
 
     def forward(self, tokens: Tensor) -> Tensor:
         return F.one_hot(tokens, self.width).to(self.anchor.dtype)
+
+    def formula(self, token: str) -> str:
+        return f"one-hot({token})"
 
 
 class VectorLookup(Lookup):
@@ -171,6 +195,11 @@ class ConstantLookup(Lookup):
         if self.projection is None:
             return constant
         return constant + self.projection(inputs[..., self.ignored :])
+
+    def formula(self, token: str) -> str:
+        if self.projection is not None:
+            return super().formula(token)
+        return f"a learned vector that does not depend on {token}"
 
 
 class Embedder(nn.Module):
@@ -235,7 +264,9 @@ class Embedder(nn.Module):
 
     def forward(self, tokens: Tensor, position_ids: PositionIds = 0) -> Tensor:
         """Compute the input vectors of tokens: (B, T) -> (B, T, width)"""
-        return self.dropout(self.projection(self.positions(self.lookup(tokens), position_ids)))
+        vectors = observe(self, "vector", self.lookup(tokens))
+        joined = self.positions(vectors, position_ids)
+        return observe(self, "input", self.dropout(self.projection(joined)))
 
     def step(self, tokens: Tensor, row: Tensor | None) -> Tensor:
         """Compute the input vectors (R, width) of the tokens (R,) at one position.
@@ -243,9 +274,9 @@ class Embedder(nn.Module):
         row: (1, P) position vector of this position, a row of the table that `positions.tabulate`
              returns; None if there is no table
         """
-        vectors = self.lookup(tokens)
+        vectors = observe(self, "vector", self.lookup(tokens))
         joined = vectors if row is None else self.positions.join_row(vectors, row)
-        return self.dropout(self.projection(joined))
+        return observe(self, "input", self.dropout(self.projection(joined)))
 
 
 class Readout(nn.Module):
@@ -287,7 +318,8 @@ class Readout(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Compute logits from features: (…, D) -> (…, V)"""
-        logits: Tensor = self.output(self.hidden_layer(features))
+        hidden = self.hidden_layer(observe(self, "features", features))
+        logits: Tensor = self.output(observe(self, "hidden layer", hidden))
         if not self.excluded:
             return logits
         tokens = torch.arange(logits.shape[-1], device=logits.device)

@@ -13,14 +13,19 @@ class KeysValues:
 
     keys:   (B, H, S, Dk). The attention score determines the width Dk
     values: (B, H, S, Dv)
+    source: (B, S, D) the states from which both are computed, kept only for an observer
+            (`nn/observer.py`). Default: None
     """
 
     keys: Tensor
     values: Tensor
+    source: Tensor | None = None
 
     def select(self, rows: Tensor) -> "KeysValues":
         """Return the keys and values of the batch rows with these indices."""
-        return KeysValues(self.keys.index_select(0, rows), self.values.index_select(0, rows))
+        source = None if self.source is None else self.source.index_select(0, rows)
+        keys, values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
+        return KeysValues(keys, values, source)
 
 
 class Cache(Protocol):

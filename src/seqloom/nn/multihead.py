@@ -24,7 +24,9 @@ from seqloom.nn.fast.kernels import cross_attention_step, self_attention_step
 from seqloom.nn.fast.linear import Linear, PackedLinear, PackedLinearCache, joined_linear
 from seqloom.nn.fast.repeated_attention import RepeatedKeysValues
 from seqloom.nn.fast.static_cache import StaticCache
+from seqloom.nn.formulas import indexed
 from seqloom.nn.key_value_cache import Cache, KeysValues
+from seqloom.nn.observer import AttentionInputs, AttentionTrace, current_observer
 from seqloom.nn.positions import PositionIds, rotate
 
 Projection = Literal["none", "linear", "sigmoid", "tanh"]
@@ -40,28 +42,6 @@ class AttentionOutput(NamedTuple):
 
     context: Tensor
     weights: Tensor
-
-
-@dataclass(frozen=True)
-class AttentionTrace:
-    """Every intermediate result of attention, from queries to context, for all heads.
-
-    queries: (B, H, T, Dq)
-    keys:    (B, H, S, Dk) the input of `AttentionScore.prepare`
-    scores:  (B, H, T, S)
-    weights: (B, H, T, S)
-    values:  (B, H, S, Dv)
-    read:    (B, H, T, Dv) the context of each head: weights @ values
-    context: (B, T, C)     contexts of all heads concatenated, after the output projection
-    """
-
-    queries: Tensor
-    keys: Tensor
-    scores: Tensor
-    weights: Tensor
-    values: Tensor
-    read: Tensor
-    context: Tensor
 
 
 class MultiHeadAttention(nn.Module):
@@ -199,7 +179,7 @@ class MultiHeadAttention(nn.Module):
         The keys are in the form that the attention score needs (see `AttentionScore.prepare`).
         """
         keys, values = self._project_keys_values(states, position_ids)
-        return KeysValues(self.score.prepare(keys), values)
+        return KeysValues(self.score.prepare(keys), values, self._source(states))
 
     def attend(
         self,
@@ -212,7 +192,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attend from states (B, T, Dq) to the keys in `memory`. Return contexts (B, T, C)."""
         queries = self._project_queries(states, position_ids)
-        return self._attend(queries, memory, mask, is_causal, position_ids)
+        context = self._attend(queries, memory, mask, is_causal, position_ids)
+        return self._report(context, states, memory, mask, is_causal, position_ids)
 
     def attend_self(
         self,
@@ -230,8 +211,9 @@ class MultiHeadAttention(nn.Module):
         queries, keys, values = (self._split_heads(part) for part in projected)
         if self.rotary:
             queries, keys = rotate(queries, position_ids), rotate(keys, position_ids)
-        memory = KeysValues(self.score.prepare(keys), values)
-        return self._attend(queries, memory, mask, is_causal, position_ids)
+        memory = KeysValues(self.score.prepare(keys), values, self._source(states))
+        context = self._attend(queries, memory, mask, is_causal, position_ids)
+        return self._report(context, states, memory, mask, is_causal, position_ids)
 
     def attend_with_weights(
         self,
@@ -249,7 +231,9 @@ class MultiHeadAttention(nn.Module):
         queries = self._project_queries(states, position_ids)
         weights = self._weights(queries, memory, mask, is_causal, position_ids)
         dropped = F.dropout(weights, self.dropout, self.training)
-        return AttentionOutput(self._join_heads(dropped @ memory.values), weights)
+        context = self._join_heads(dropped @ memory.values)
+        context = self._report(context, states, memory, mask, is_causal, position_ids)
+        return AttentionOutput(context, weights)
 
     def trace(
         self,
@@ -340,6 +324,30 @@ class MultiHeadAttention(nn.Module):
         """
         is_product = self.score.is_product and self.selection == "softmax"
         return is_product and not (self.training and self.dropout)
+
+    def _source(self, states: Tensor) -> Tensor | None:
+        """Return the states that keys and values are computed from if there is an observer."""
+        return None if current_observer() is None else states
+
+    def _report(
+        self,
+        context: Tensor,
+        states: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None,
+        is_causal: bool,
+        position_ids: PositionIds,
+    ) -> Tensor:
+        """Report the inputs of attention to the observer, if there is one.
+
+        Return the context (B, T, C) to continue with: that of the observer, or the given one.
+        """
+        if memory.source is None or (observer := current_observer()) is None:
+            return context
+        observed = observer.attend(
+            AttentionInputs(self, states, memory.source, mask, is_causal, position_ids)
+        )
+        return context if observed is None else observed
 
     def _project_queries(self, states: Tensor, position_ids: PositionIds) -> Tensor:
         """Compute the queries of each head: (B, T, Dq) -> (B, H, T, D)"""
@@ -471,6 +479,114 @@ class MultiHeadAttention(nn.Module):
     def _join_heads(self, context: Tensor) -> Tensor:
         """Concatenate the heads and apply the output projection: (B, H, T, D) -> (B, T, C)"""
         return self.output_projection(context.transpose(1, 2).flatten(2))
+
+
+@dataclass(frozen=True)
+class AttentionFormulas:
+    """The formulas of one attention head. Indices of heads and positions are counted from 0."""
+
+    attention: MultiHeadAttention
+    head: int
+
+    @property
+    def is_single(self) -> bool:
+        """True if the output of the head is the context: one head and no output projection."""
+        return self.attention.heads == 1 and not self._projects_output
+
+    @property
+    def _projects_output(self) -> bool:
+        return not isinstance(self.attention.output_projection, nn.Identity)
+
+    def query(self, state: str, position: int) -> str:
+        """Formula of the query.
+
+        state:    symbol of the state from which the query is computed
+        position: position of the query. Only rotary attention uses it.
+        """
+        attention = self.attention
+        projected = self._layers([attention.to_query, *attention.query_layers], "q", state)
+        formula = self._slice(projected, attention.query_head_width)
+        return f"rotated by {position} × ω, {formula}" if attention.rotary else formula
+
+    def key(self, state: str) -> str:
+        """Formula of the keys. `state` is the symbol of the source states."""
+        attention = self.attention
+        projected = self._layers([attention.to_key, *attention.key_layers], "k", state)
+        formula = self._slice(projected, attention.key_head_width)
+        return f"rotated by the position × ω, {formula}" if attention.rotary else formula
+
+    def value(self, state: str) -> str:
+        """Formula of the values. `state` is the symbol of the source states."""
+        projected = _projected(self.attention.to_value, "v", state)
+        return self._slice(projected, self.attention.value_width // self.attention.heads)
+
+    @property
+    def weights(self) -> str:
+        """Formula that computes the attention weights from the scores e."""
+        score = self.attention.score
+        return {
+            "softmax": "softmax(e)",
+            "argmax": f"1 for the {score.best_key}, else 0",
+            "exact": "1 for the first key with e = 1, else 0",
+        }[self.attention.selection]
+
+    @property
+    def context(self) -> str:
+        """Formula that computes the context vector."""
+        if self.is_single:
+            return "Σ α v"
+        heads = self.attention.heads
+        outputs = {1: "r", 2: "[r₁; r₂]"}.get(heads, f"[r₁; …; {indexed('r', heads)}]")
+        return f"Wo {outputs} + bo" if self._projects_output else outputs
+
+    @property
+    def score_gradient(self) -> str:
+        """Formula of the gradient at the scores e, given the gradient at the weights α."""
+        is_soft = self.attention.selection == "softmax"
+        return "(diag(α) - α αᵀ) ∂L/∂α" if is_soft else "0"
+
+    def head_gradient(self, context: str) -> str:
+        """Formula of the gradient at the output of the head, for example (Woᵀ ∂L/∂a₃)[1…16].
+
+        context: symbol of the gradient at the context vector, for example ∂L/∂a₃
+        """
+        formula = f"Woᵀ {context}" if self._projects_output else context
+        return self._slice(formula, self.attention.value_width // self.attention.heads)
+
+    def _layers(self, layers: list[nn.Module], letter: str, state: str) -> str:
+        """Formula of queries or keys, for example σ(Wq s + bq).
+
+        If there are two projection layers, the formula is σ(Wq₂ σ(Wq₁ s + bq₁) + bq₂).
+        """
+        function = {"sigmoid": "σ", "tanh": "tanh"}.get(self.attention.projection)
+        formula = state
+        for number, layer in enumerate(layers, start=1):
+            name = letter if len(layers) == 1 else indexed(letter, number)
+            formula = _projected(layer, name, formula)
+            formula = f"{function}({formula})" if function else formula
+        return formula
+
+    def _slice(self, formula: str, width: int) -> str:
+        """Append the range of dimensions that belong to the head: head 0 of width 16 -> [1…16]
+
+        If there is only one head, the formula is returned unchanged.
+        """
+        if self.attention.heads == 1:
+            return formula
+        is_single_term = " " not in formula or formula.endswith(")")
+        inner = formula if is_single_term else f"({formula})"
+        return f"{inner}[{self.head * width + 1}…{(self.head + 1) * width}]"
+
+
+def _projected(module: nn.Module, letter: str, state: str) -> str:
+    """Formula of a projected state, for example Wq s + bq. A bias of zero is omitted.
+
+    If the module is not a linear projection, the formula is the symbol of the state.
+    """
+    if not isinstance(module, nn.Linear):
+        return state
+    bias = f" + b{letter}" if bool(module.bias.any()) else ""
+    return f"W{letter} {state}{bias}"
 
 
 def _broadcastable(mask: Tensor | None) -> Tensor | None:

@@ -158,6 +158,15 @@ class PositionTable(Positions):
     def is_appended(self) -> bool:
         return self.join == "append"
 
+    @property
+    def join_formula(self) -> str:
+        """Formula that combines the token vector w with the position vector p."""
+        return "[w; p]" if self.join == "append" else "w + p"
+
+    def formula(self, position: int) -> str:
+        """Formula of the vector of a position, counted from 0. Default: the name of the class."""
+        return f"{type(self).__name__}({position})"
+
     def rows(self, positions: Tensor) -> Tensor:
         """Return the vector of each position, which has width P: (T,) -> (T, P)"""
         raise NotImplementedError
@@ -212,6 +221,18 @@ class SinusoidalPositions(PositionTable):
     def rows(self, positions: Tensor) -> Tensor:
         return sinusoid(positions + self.offset, self.width, self.frequencies, self.layout)
 
+    def formula(self, position: int) -> str:
+        t = position + self.offset
+        first, second = ("ω₁", "ω₂") if self.frequencies == "lecture" else ("ω₀", "ω₁")
+        if self.layout == "halves":
+            entries = f"[sin({first}·{t}), sin({second}·{t}), …, cos({first}·{t}), …]"
+        else:
+            entries = f"[sin({first}·{t}), cos({first}·{t}), …]"
+        exponent = (
+            f"-k/({self.width}/2-1)" if self.frequencies == "fairseq" else f"-2k/{self.width}"
+        )
+        return f"{entries}, ω_k = 10000^({exponent})"
+
 
 class OneHotPositions(PositionTable):
     """The vector of position t is the t-th unit vector."""
@@ -221,6 +242,9 @@ class OneHotPositions(PositionTable):
 
     def rows(self, positions: Tensor) -> Tensor:
         return nn.functional.one_hot(positions, self.width)
+
+    def formula(self, position: int) -> str:
+        return f"one-hot({position})"
 
 
 class LearnedPositions(PositionTable):
@@ -233,3 +257,6 @@ class LearnedPositions(PositionTable):
 
     def rows(self, positions: Tensor) -> Tensor:
         return self.table(positions)
+
+    def formula(self, position: int) -> str:
+        return f"P[{position}]"

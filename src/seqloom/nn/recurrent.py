@@ -31,6 +31,7 @@ from seqloom.nn.dropout import Dropout
 from seqloom.nn.fast.dispatch import cudnn_would_use_float16, trains_on_cpu
 from seqloom.nn.fast.gru import gru, is_gru_faster
 from seqloom.nn.fast.repeated_gru import repeated_gru
+from seqloom.nn.observer import current_observer
 
 Cell = Literal["rnn", "gru", "lstm"]
 LayerStep = Callable[[Tensor, Tensor], Tensor]
@@ -125,14 +126,35 @@ class RecurrentLayer(nn.Module):
         weights: the result of `self.weights()`. Default: None; `step` then calls `self.weights()`
         """
         weights = self.weights() if weights is None else weights
+        observer = current_observer()
+        if observer is not None:
+            state = observer.observe(self, "carried", state)
         match self.cell:
             case "rnn":
-                return torch.rnn_tanh_cell(inputs, state, *weights)
+                state = torch.rnn_tanh_cell(inputs, state, *weights)
             case "gru":
-                return torch.gru_cell(inputs, state, *weights)
+                state = torch.gru_cell(inputs, state, *weights)
             case "lstm":
                 hidden, cell = state.chunk(2, dim=-1)
-                return torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
+                state = torch.cat(torch.lstm_cell(inputs, (hidden, cell), *weights), dim=-1)
+        return state if observer is None else observer.observe(self, "state", state)
+
+    def formula(self, inputs: str, state: str) -> str:
+        """Formula of the state after a step, given the symbols of its inputs."""
+        if self.cell == "rnn":
+            return f"tanh(W {inputs} + U {state} + b)"
+        return f"{self.cell.upper()}({inputs}, {state})"
+
+    @property
+    def note(self) -> str:
+        """The equations of a GRU or LSTM cell with input x and state s, without biases."""
+        return {
+            "rnn": "",
+            "gru": "r = σ(Wr x + Ur s), z = σ(Wz x + Uz s), n = tanh(Wn x + r∘Un s), "
+            "s′ = (1 - z)∘n + z∘s",
+            "lstm": "s has a cell m: i, f, o = σ(W x + U s), m′ = f∘m + i∘tanh(Wm x + Um s), "
+            "s′ = o∘tanh(m′)",
+        }[self.cell]
 
     def prepare_steps(self, known: Tensor) -> LayerStep:
         """Return a function to call instead of `step` for every step of one sequence.
@@ -166,6 +188,9 @@ class RecurrentLayer(nn.Module):
         This is much faster than torch's packed sequences, which skip padding. An LSTM runs with
         packed sequences or step by step.
         """
+        observer = current_observer()
+        if observer is not None and observer.is_stepwise:
+            return self.encode_stepwise(source)
         if self.cell == "lstm":
             # torch returns c only for the last position of a batch, but shorter rows end earlier.
             stepwise = source.values.is_cuda or self._drops_weights

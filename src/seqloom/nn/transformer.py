@@ -14,6 +14,7 @@ from seqloom.nn.fast.layer_norm import LayerNorm
 from seqloom.nn.fast.linear import Linear, PackedLinear, linear_relu
 from seqloom.nn.key_value_cache import Cache, KeysValues
 from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.observer import observe
 from seqloom.nn.positions import PositionIds
 
 Norm = Literal["pre", "post"]
@@ -54,12 +55,18 @@ class Residual(nn.Module):
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply the sublayer with normalisation and residual connection: (…, D) -> (…, D)"""
-        if not self.skip:
-            inner = sublayer(self.norm(stream) if self.pre_norm else stream)
-            return self.dropout(inner) if self.pre_norm else self.norm(self.dropout(inner))
-        if self.pre_norm:
-            return stream + self.dropout(sublayer(self.norm(stream)))
-        return self.norm(stream + self.dropout(sublayer(stream)))
+        inner = self.dropout(sublayer(self.norm(stream) if self.pre_norm else stream))
+        total = stream + inner if self.skip else inner
+        return observe(self, "stream", total if self.pre_norm else self.norm(total))
+
+    def formula(self, stream: str, inner: str) -> str:
+        """Formula of the result, given the symbol of the stream and the result of the sublayer."""
+        total = f"{stream} + {inner}" if self.skip else inner
+        return total if self.pre_norm else f"norm({total})"
+
+    def input_formula(self, stream: str) -> str:
+        """Formula of the input of the sublayer."""
+        return f"norm({stream})" if self.pre_norm else stream
 
 
 def activate(inner: Tensor, activation: Activation) -> Tensor:
@@ -112,6 +119,9 @@ class FeedForward(nn.Module):
         else:
             activated = activate(self.widen(rows), self.activation)
         return self.narrow(self.dropout(activated)).view(states.shape)
+
+    def formula(self, inputs: str) -> str:
+        return f"W₂ {self.activation}(W₁ {inputs} + b₁) + b₂"
 
 
 class EncoderLayer(nn.Module):

@@ -20,7 +20,8 @@ from rich.cells import cell_len
 from rich.text import Text
 from torch import Tensor
 
-from seqloom.analysis.explain.explanation import Explanation, TokenProbability, TracedValue
+from seqloom.analysis.explanation import Explanation, TokenProbability
+from seqloom.models.step_description import TracedValue
 from seqloom.viz.terminal_format import (
     draw_bar,
     fit_to_line,

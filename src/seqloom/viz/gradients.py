@@ -11,8 +11,12 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from seqloom.analysis.gradients import GradientProfile, GradientTrace, StepGradients
-from seqloom.analysis.loss_gradient_norms import LossGradientTrace
+from seqloom.analysis.gradients import (
+    GradientProfile,
+    GradientTrace,
+    LossGradientTrace,
+    StepGradients,
+)
 from seqloom.viz.figures import create_figure, save_figure
 from seqloom.viz.terminal_format import (
     fit_to_line,

@@ -7,8 +7,8 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from seqloom.analysis.explain.formulas import indexed
 from seqloom.analysis.lookup import LookupResult, LookupTable
+from seqloom.nn.formulas import indexed
 from seqloom.viz.figures import create_figure, save_figure
 from seqloom.viz.terminal_format import (
     draw_bar,

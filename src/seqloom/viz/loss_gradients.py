@@ -12,7 +12,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from seqloom.analysis.loss_gradient_norms import (
+from seqloom.analysis.gradients import (
     AttentionNorms,
     LossGradientTrace,
     Matrix,

@@ -144,7 +144,7 @@ def alignment_heads(
 
     Later alignments use these heads. Each candidate is one head or a group of heads.
     """
-    from seqloom.analysis.attention import no_attention_error
+    from seqloom.analysis.output import no_attention_error
     from seqloom.inference.alignment import find_heads, save_alignment_heads
     from seqloom.runs.archive import is_extracted
 
@@ -188,7 +188,7 @@ def _load_aligner(folders: Sequence[Path]) -> Run:
 
     Prints a warning if the attention heads stored in the run folder cannot be used.
     """
-    from seqloom.analysis.attention import check_has_text_source
+    from seqloom.analysis.output import check_has_text_source
     from seqloom.inference.run import load
 
     run = load(folders)
@@ -240,7 +240,7 @@ def _split_columns(line: str, location: str) -> SentencePair:
 
 
 def _align_pairs(run: Run, pairs: Sequence[SentencePair]) -> list[WordAlignment]:
-    from seqloom.analysis.attention import no_attention_error
+    from seqloom.analysis.output import no_attention_error
     from seqloom.inference.alignment import word_alignment
 
     predictions = run.score([source for source, _ in pairs], [target for _, target in pairs])

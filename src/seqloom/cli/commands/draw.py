@@ -82,7 +82,7 @@ def lookup(
     out: SvgFile = None,
 ) -> None:
     """Draw attention as a soft lookup in a table of keys and values."""
-    from seqloom.analysis.explain.explainer import explain
+    from seqloom.analysis.explanation import explain
     from seqloom.analysis.lookup import LookupTable
     from seqloom.inference.run import load
     from seqloom.viz.diagrams.soft_lookup import draw_soft_lookup

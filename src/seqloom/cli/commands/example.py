@@ -75,7 +75,7 @@ def attention(
 
     Prints the shape, the numbers and the formula of queries, keys, scores, weights and context.
     """
-    from seqloom.analysis.explain import lecture_example as lecture
+    from seqloom.analysis import attention_example as lecture
     from seqloom.analysis.matrices import Rows, identity
 
     parser = MatrixParser()

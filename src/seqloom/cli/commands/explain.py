@@ -11,7 +11,7 @@ from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
-    from seqloom.analysis.explain.explanation import Explanation
+    from seqloom.analysis.explanation import Explanation
 
 
 @with_prediction_options("explain")
@@ -37,8 +37,8 @@ def explain(
     Prints the shape, the numbers and the formula of every value. `seqloom example attention`
     explains an example that needs no run.
     """
-    from seqloom.analysis.explain.explainer import explain as explain_run
-    from seqloom.analysis.explain.explanation import HeadSelection
+    from seqloom.analysis.explanation import HeadSelection
+    from seqloom.analysis.explanation import explain as explain_run
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.cli.tags import warn_about_missing_tags
 

@@ -177,8 +177,7 @@ def _report_sentence(
     at:       where the gradients are measured, for example at the hidden "states"
     selected: layer and head, used only if `at` is "attention"
     """
-    from seqloom.analysis.gradients import trace_gradients
-    from seqloom.analysis.loss_gradient_norms import trace_loss_gradients
+    from seqloom.analysis.gradients import trace_gradients, trace_loss_gradients
     from seqloom.viz.loss_gradients import draw_loss_gradients, save_loss_gradients
 
     if at == "inputs":
@@ -207,9 +206,12 @@ def _report_attention(
 
     selected: layer and head to show
     """
-    from seqloom.analysis.explain.backward import describe_backward, select_cross_attention
-    from seqloom.analysis.explain.explanation import HeadSelection
-    from seqloom.analysis.loss_gradient_norms import differentiate_output, norms_of
+    from seqloom.analysis.explanation import (
+        HeadSelection,
+        describe_backward,
+        select_cross_attention,
+    )
+    from seqloom.analysis.gradients import differentiate_output, norms_of
     from seqloom.viz.explanation_terminal import draw_explanation
     from seqloom.viz.loss_gradients import draw_loss_gradients, save_loss_gradients
 
@@ -228,7 +230,7 @@ def _report_attention(
         return _Report(
             numbers, lambda: draw_loss_gradients(trace, "attention", head=shown, **options), save
         )
-    explanation = describe_backward(run.model.decoder, prediction, gradients, step, focus)
+    explanation = describe_backward(prediction, gradients, step, focus)
     numbers["explanation"] = explanation.to_json()
     return _Report(numbers, lambda: draw_explanation(explanation, full=full, **options), save)
 

@@ -105,7 +105,7 @@ def inspect(
     if head == BEST and layer is not None:
         raise typer.BadParameter("--head best also selects the layers. Remove --layer.")
 
-    from seqloom.analysis.attention import check_has_text_source
+    from seqloom.analysis.output import check_has_text_source
     from seqloom.cli.attention_view import AttentionView
     from seqloom.cli.inputs import check_texts, read_portions
     from seqloom.cli.recipe_settings import change_decoding, load_run
@@ -162,7 +162,7 @@ def _check_attention(run: Run, predictions: Sequence[Prediction]) -> list[Predic
 
     Raises ConfigError if any of the returned predictions has no attention weights.
     """
-    from seqloom.analysis.attention import no_attention_error
+    from seqloom.analysis.output import no_attention_error
 
     filled = [prediction for prediction in predictions if prediction.pieces]
     if any(prediction.heads is None for prediction in filled):

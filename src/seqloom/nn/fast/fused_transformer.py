@@ -28,6 +28,7 @@ from seqloom.nn.fast.fused_functions import (
 )
 from seqloom.nn.fast.linear import Linear
 from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.observer import current_observer
 from seqloom.nn.positions import PositionIds, Positions, SinusoidalPositions, expand_position_ids
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual
 
@@ -41,8 +42,8 @@ def can_fuse(layers: Sequence[nn.Module], tokens: Tensor, keys: Tensor) -> bool:
     """Return True if `encode` or `decode` can be used for these layers.
 
     It is possible in training on a GPU in bf16, if Triton is installed, the layers are not compiled,
-    rows are short, and the layers are those of Vaswani et al. 2017, with normalisation before or after
-    each sublayer.
+    rows are short, nothing is observed, and the layers are those of Vaswani et al. 2017, with
+    normalisation before or after each sublayer.
 
     tokens: (B, T) tokens, or (B, T, ·) vectors
     keys:   (B, S) or (B, S, ·); the source has S positions
@@ -50,6 +51,7 @@ def can_fuse(layers: Sequence[nn.Module], tokens: Tensor, keys: Tensor) -> bool:
     device = tokens.device.type
     return (
         has_triton(tokens)
+        and current_observer() is None
         and torch.is_grad_enabled()
         and torch.is_autocast_enabled(device)
         and torch.get_autocast_dtype(device) == PRECISION

@@ -10,7 +10,7 @@ another one the gradient of the values.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,7 +30,7 @@ class RepeatedKeysValues(KeysValues):
     attend: queries (B, H, 1, D) -> context of each head (B, H, 1, Dv)
     """
 
-    attend: Callable[[Tensor], Tensor]
+    attend: Callable[[Tensor], Tensor] = field(kw_only=True)
 
 
 def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps: int) -> KeysValues:
@@ -60,7 +60,7 @@ def share_gradient(memory: KeysValues, mask: Tensor | None, scale: float, steps:
         )
         return context.unflatten(0, (rows, heads))
 
-    return RepeatedKeysValues(memory.keys, memory.values, attend)
+    return RepeatedKeysValues(memory.keys, memory.values, attend=attend)
 
 
 class _AttentionStep(torch.autograd.Function):

@@ -11,15 +11,14 @@ from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query
 
-from seqloom.analysis.attention import check_has_text_source, no_attention_error
-from seqloom.analysis.explain.explainer import explain
-from seqloom.analysis.explain.explanation import HeadSelection
-from seqloom.analysis.explain.lecture_example import (
+from seqloom.analysis.attention_example import (
     AttentionExample,
     LectureScore,
     explain_example,
     explain_lecture,
 )
+from seqloom.analysis.explanation import HeadSelection, explain
+from seqloom.analysis.output import check_has_text_source, no_attention_error
 from seqloom.analysis.search_inspection import Alternative, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.finite_json import to_finite_json, to_json_number

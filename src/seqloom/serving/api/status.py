@@ -3,7 +3,6 @@
 from fastapi import APIRouter
 
 from seqloom import __version__
-from seqloom.analysis.explain.explainer import count_attention_heads
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.config.schema.tags import tag_display_name
 from seqloom.inference.forecaster import Forecaster
@@ -48,7 +47,7 @@ async def get_ready(service: ServiceDependency) -> HealthResponse:
 def describe_run(loaded: LoadedRun) -> RunDescription:
     run = loaded.run
     decoding = run.config.decoding
-    layers, heads = count_attention_heads(run.model.decoder)
+    layers, heads = run.model.decoder.attention_heads
     description = RunDescription(
         name=loaded.name,
         kind=loaded.kind,

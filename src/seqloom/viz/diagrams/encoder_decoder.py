@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqloom.analysis.explain.formulas import indexed
 from seqloom.analysis.forward_trace import ForwardTrace, LayerStates
 from seqloom.core.errors import ConfigError
+from seqloom.nn.formulas import indexed
 from seqloom.viz.diagrams.svg import (
     LINE_HEIGHT,
     Drawing,

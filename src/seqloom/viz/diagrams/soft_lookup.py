@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqloom.analysis.explain.explanation import Explanation
-from seqloom.analysis.explain.formulas import indexed
+from seqloom.analysis.explanation import Explanation
 from seqloom.analysis.lookup import LookupTable, look_up, soft_score_formula
 from seqloom.core.errors import ConfigError
+from seqloom.nn.formulas import indexed
 from seqloom.viz.diagrams.svg import Drawing, Svg, text_width, token_label, widest
 from seqloom.viz.terminal_format import format_number
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from seqloom.analysis.explain.formulas import indexed
 from seqloom.analysis.forward_trace import ForwardTrace
+from seqloom.nn.formulas import indexed
 from seqloom.viz.diagrams.svg import (
     Drawing,
     Svg,

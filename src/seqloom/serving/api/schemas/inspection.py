@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from seqloom.analysis.explain.lecture_example import (
+from seqloom.analysis.attention_example import (
     QUERY_STATE,
     STATES,
     TO_KEY,

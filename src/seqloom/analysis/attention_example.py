@@ -15,12 +15,10 @@ from typing import Literal, assert_never
 import torch
 from torch import Tensor, nn
 
-from seqloom.analysis.explain import formulas
-from seqloom.analysis.explain.explanation import Explanation, PositionLabels
-from seqloom.analysis.explain.step_trace import AttentionSymbols, StepTrace, trace_attention
+from seqloom.analysis.explanation import Explanation
 from seqloom.analysis.matrices import Rows, matrix_problems, shape_text, to_tensor
 from seqloom.core.errors import ConfigError
-from seqloom.models.interface import Memory
+from seqloom.models.step_description import PositionLabels, StepDescription
 from seqloom.nn.attention import (
     AdditiveScore,
     AttentionScore,
@@ -32,6 +30,7 @@ from seqloom.nn.attention import (
     attention_weights,
 )
 from seqloom.nn.fast.linear import Linear
+from seqloom.nn.formulas import indexed
 from seqloom.nn.multihead import MultiHeadAttention, Projection
 
 STATES = ((5.0, 1.0), (4.0, 3.0), (-2.0, 6.0))
@@ -238,25 +237,23 @@ def explain_example(example: AttentionExample) -> Explanation:
     if problems := example.problems():
         raise ConfigError("\n".join(["the example cannot be computed:", *problems]))
     number, count = example.query, len(example.states)
-    labels = tuple(formulas.indexed("h", index) for index in range(1, count + 1))
+    labels = tuple(indexed("h", index) for index in range(1, count + 1))
     states = to_tensor(example.states).unsqueeze(0)  # (1, S, D)
-    mask = torch.ones(1, count, dtype=torch.bool)
-    memory = Memory(states, mask, states[:, :0])
     # The token ids are not used. Their number is the number of the step.
     tokens = torch.zeros(1, number, dtype=torch.long)
-    trace = StepTrace(memory, tokens, PositionLabels(labels, ()), layer=0, head=0)
+    step = StepDescription(tokens, PositionLabels(labels, ()), layer=0, head=0)
     attention = build_example_attention(example)
-    attended = attention.trace(states[:, number - 1 : number], states, trace.source_mask)
-    trace.begin_section("states and matrices")
-    trace.add("states", "h", states[0], labels)
-    _trace_matrices(trace, example, attention)
-    query_state = formulas.indexed("h", number)
-    trace.begin_section(f"attention of {query_state}")
-    trace_attention(attention, attended, AttentionSymbols(query_state, "h", labels), trace)
+    attended = attention.trace(states[:, number - 1 : number], states)
+    step.begin_section("states and matrices")
+    step.add("states", "h", states[0], labels)
+    _add_matrices(step, example, attention.score)
+    query_state = indexed("h", number)
+    step.begin_section(f"attention of {query_state}")
+    step.add_attention(attention, attended, query_state, "h", labels)
     is_plain_dot = isinstance(attention.score, DotScore) and example.scale == "one"
     if is_plain_dot and example.projection == "linear":
-        trace.begin_section("softmax of the same scores")
-        _trace_softmax(trace, attended.scores[0, 0, 0], labels, attention.query_head_width)
+        step.begin_section("softmax of the same scores")
+        _add_softmax(step, attended.scores[0, 0, 0], labels, attention.query_head_width)
     return Explanation(
         source=labels,
         output=(),
@@ -266,37 +263,35 @@ def explain_example(example: AttentionExample) -> Explanation:
         best=(),
         layer=None,
         head=None,
-        parts=tuple(trace.parts),
+        parts=tuple(step.parts),
     )
 
 
-def _trace_matrices(
-    trace: StepTrace, example: AttentionExample, attention: MultiHeadAttention
-) -> None:
-    """Add Wq, Wk and Wv to the trace, and the parameters of the score function, if it has any."""
+def _add_matrices(step: StepDescription, example: AttentionExample, score: AttentionScore) -> None:
+    """Add Wq, Wk and Wv, and the parameters of the score function, if it has any."""
     matrices = (example.to_query, example.to_key, example.to_value)
     for name, letter, rows in zip(("queries", "keys", "values"), "qkv", matrices, strict=True):
-        trace.add(f"to {name}", f"W{letter}", to_tensor(rows), _row_names(len(rows)))
-    match attention.score:
-        case BilinearScore(weight=weight):
-            trace.add("score matrix", "W = Wqᵀ Wk", weight[0], _row_names(weight.shape[1]))
-        case AdditiveScore(to_score=to_score):
-            trace.add("score vector", "v", to_score[0, :, 0], note="the bias b is zero")
+        step.add(f"to {name}", f"W{letter}", to_tensor(rows), _row_names(len(rows)))
+    if isinstance(score, BilinearScore):
+        matrix = score.weight[0]
+        step.add("score matrix", "W = Wqᵀ Wk", matrix, _row_names(len(matrix)))
+    elif isinstance(score, AdditiveScore):
+        step.add("score vector", "v", score.to_score[0, :, 0], note="the bias b is zero")
 
 
 def _row_names(count: int) -> tuple[str, ...]:
     return tuple(f"row {number}" for number in range(1, count + 1))
 
 
-def _trace_softmax(trace: StepTrace, products: Tensor, labels: tuple[str, ...], width: int) -> None:
-    """Add the softmax of products, products / √d and products / d to the trace.
+def _add_softmax(
+    step: StepDescription, products: Tensor, labels: tuple[str, ...], width: int
+) -> None:
+    """Add the softmax of products, products / √d and products / d.
 
     products: (S,) dot product of the query with each key
     width:    d, the width of the query
     """
-    mask = torch.ones(len(products), dtype=torch.bool)
     for score in (DotScore("one", width), DotScore("sqrt", width), DotScore("width", width)):
         scaled = products / score.divisor
-        formula = formulas.score(score, width)
-        trace.add("scores", f"e = {formula}", scaled, labels)
-        trace.add("weights", "α = softmax(e)", attention_weights(scaled, mask, "softmax"), labels)
+        step.add("scores", f"e = {score.formula}", scaled, labels)
+        step.add("weights", "α = softmax(e)", attention_weights(scaled), labels)
