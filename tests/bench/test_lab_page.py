@@ -56,7 +56,9 @@ def test_a_report_keeps_the_measurements_of_other_seeds() -> None:
     newer = {**content, "seeds": [3, 4, 5], "measurements": shifted}
     merged = lab.with_other_seeds(newer, content)
     assert merged["seeds"] == [1, 2, 3, 4, 5]
-    third = {each["condition"]: each for each in merged["measurements"] if each["seed"] == 3}
-    assert third == {each["condition"]: each for each in shifted if each["seed"] == 3}
+    third = {
+        each["condition"]: each["numbers"] for each in merged["measurements"] if each["seed"] == 3
+    }
+    assert third == {each["condition"]: each["numbers"] for each in shifted if each["seed"] == 3}
     other_settings = {**content, "settings": "Settings(width=1)"}
     assert lab.with_other_seeds(newer, other_settings) == newer
