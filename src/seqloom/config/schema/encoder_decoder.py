@@ -69,6 +69,15 @@ class EncoderConfig(PartConfig):
         """Sum of the widths of all layers that torch.compile makes faster."""
         return 0
 
+    @property
+    def layer_shape(self) -> dict[str, object]:
+        """The settings that are equal in encoder and decoder in the formats of other toolkits."""
+        return {}
+
+    def marian_problems(self) -> list[str]:
+        """Return why the Marian format cannot express the encoder."""
+        return [f"model.encoder.kind: '{self.kind}' is not possible; train a 'transformer'"]
+
     def tie_problems(self) -> list[str]:
         """Return why the decoder cannot share the embedding (`tie = "all"`)."""
         return [f"tie: the encoder '{self.kind}' is outside seqloom; use tie = 'output'"]
@@ -208,6 +217,15 @@ class DecoderConfig(PartConfig):
     def compiled_width(self) -> int:
         """Sum of the widths of all layers that torch.compile makes faster."""
         return 0
+
+    @property
+    def layer_shape(self) -> dict[str, object]:
+        """The settings that are equal in encoder and decoder in the formats of other toolkits."""
+        return {}
+
+    def marian_problems(self) -> list[str]:
+        """Return why the Marian format cannot express the decoder."""
+        return [f"model.decoder.kind: '{self.kind}' is not possible; train a 'transformer'"]
 
     def problems_without_encoder(self) -> list[str]:
         """Return why the decoder cannot be a language model."""

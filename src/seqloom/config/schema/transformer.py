@@ -100,6 +100,42 @@ class TransformerLayersConfig(LayerStackConfig):
         """Width of the embedding; None for one-hot embeddings."""
         return self.embedding.vector_width(self.width)
 
+    @property
+    def layer_shape(self) -> dict[str, object]:
+        """The settings that are equal in encoder and decoder in the formats of other toolkits."""
+        heads = self.attention.heads
+        return {"width": self.width, "attention.heads": heads, "activation": self.activation}
+
+    def marian_layer_problems(self, name: str) -> list[str]:
+        """Return why the Marian format cannot express the layers.
+
+        name: the recipe section with these settings, such as "model.encoder"
+        """
+        problems = []
+        if self.norm != "post":
+            problems.append(
+                f"{name}.norm: Marian normalises after each sublayer; train with norm = 'post'"
+            )
+        if self.positions != SinusoidalPositionsConfig(frequencies="vaswani", layout="halves"):
+            problems.append(
+                f"{name}.positions: train with positions = {{ kind = 'sinusoidal', frequencies = "
+                "'vaswani', layout = 'halves' }"
+            )
+        if not self.embedding.is_learned:
+            problems.append(f"{name}.embedding.kind: train with embedding.kind = 'learned'")
+        elif self.embedding.own_width not in (None, self.width):
+            problems.append(f"{name}.embedding.width: must equal {name}.width; remove it")
+        for setting in ("score", "projection", "projection_layers", "values", "selection"):
+            if getattr(self.attention, setting) != getattr(TRANSFORMER_ATTENTION, setting):
+                problems.append(
+                    f"{name}.attention.{setting}: must be the default of Transformers; remove it"
+                )
+        if self.attention.width not in (None, self.width):
+            problems.append(f"{name}.attention.width: must equal {name}.width; remove it")
+        if not self.attention.output_projection:
+            problems.append(f"{name}.attention.output_projection: must be true")
+        return problems
+
     def vocabulary_problems(self, tokens: int) -> list[str]:
         """Return why a vocabulary of this size is not possible."""
         return position_problems(self.embedding, self.positions, self.width, tokens)
@@ -129,6 +165,12 @@ class TransformerEncoderConfig(TransformerLayersConfig, EncoderConfig):
     encoder's output depend less on the word order of the source, and improves translation between
     languages that were never paired in training (Liu et al. 2021). Default: every layer has a
     residual connection."""
+
+    def marian_problems(self) -> list[str]:
+        problems = self.marian_layer_problems("model.encoder")
+        if self.remove_residual is not None:
+            problems.append("model.encoder.remove_residual: is not possible; train without it")
+        return problems
 
     def tie_problems(self) -> list[str]:
         return self.embedding.tie_problems("encoder")
@@ -206,6 +248,21 @@ class TransformerDecoderConfig(TransformerLayersConfig, DecoderConfig):
         if self.shared_width != self.width:
             return ["tie: decoder.embedding.width must equal decoder.width"]
         return []
+
+    def marian_problems(self) -> list[str]:
+        problems = self.marian_layer_problems("model.decoder")
+        if self.copying:
+            problems.append("model.decoder.copying: is not possible; train with copying = false")
+        if self.start != "zero":
+            problems.append(
+                "model.decoder.start: the decoder must start from zeros; train with start = 'zero'"
+            )
+        if self.special_outputs:
+            problems.append(
+                "model.decoder.special_outputs: Marian has no logits for padding and start; train with "
+                "special_outputs = false"
+            )
+        return problems
 
     def forecast_problems(self) -> list[str]:
         if self.start == "learned" and self.special_outputs:
