@@ -1,4 +1,4 @@
-"""Output of `translate` and `augment`: stdout, or a file that can be continued.
+"""The output file of a translation, which a later command can continue.
 
 While FILE is incomplete, its lines are in FILE.partial. After each portion of input lines,
 FILE.progress.json records the number of finished input lines and the size of FILE.partial. A
@@ -7,71 +7,22 @@ If the user repeats the command, it continues after the last recorded portion. T
 same, byte by byte, as without an interruption, because lines are batched only within a portion.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
-import typer
-
-from seqloom.cli.output import flush_output, print_line
-from seqloom.cli.process.interrupts import current_command
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.core.locks import lock_or_fail
 from seqloom.core.storage import publish, storage_errors, write_file
+from seqloom.jobs.batch_translation.request import TranslationRequest, request_differences
 
-if TYPE_CHECKING:
-    from seqloom.inference.run import Run
-    from seqloom.jobs.batch_translation.request import TranslationRequest
-
-NOT_IN_REQUEST = (
-    *("run_folder", "files", "ensemble", "inputs", "output", "overwrite", "glossary"),
-    *("workers", "shard", "ray", "threads", "device", "quiet"),
-)
-"""Parameters that are not among the "options" of a request.
-
-They do not change the outputs, or the request stores them in another form, for example as digests.
-"""
 RECORD_KEYS = ("lines", "bytes", "replaces", "request")
 """Keys of the progress file."""
 START_AGAIN = "To start again, add --overwrite."
-
-
-class OutputLines(Protocol):
-    """Interface of the objects that write the output line by line.
-
-    finished: number of input lines whose output is complete
-    """
-
-    finished: int
-
-    def write(self, line: str) -> None: ...
-
-    def end_portion(self, finished: int) -> None:
-        """Store the lines written since the last call.
-
-        finished: number of input lines whose output is complete
-        """
-        ...
-
-
-class StdoutLines:
-    """Writes the output to stdout."""
-
-    def __init__(self) -> None:
-        self.finished = 0
-
-    def write(self, line: str) -> None:
-        print_line(line)
-
-    def end_portion(self, finished: int) -> None:
-        flush_output()
-        self.finished = finished
 
 
 @dataclass(frozen=True)
@@ -265,8 +216,6 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
 
     request: everything that determines the output. None if the input is standard input
     """
-    from seqloom.jobs.batch_translation.request import request_differences
-
     if request is None:
         raise ConfigError(
             f"{files.partial}: an unfinished output exists, and a translation of standard input "
@@ -285,72 +234,3 @@ def _matching_record(files: OutputFile, request: TranslationRequest | None) -> d
             f"that started it. {START_AGAIN}"
         )
     return record
-
-
-def output_request(
-    context: typer.Context, run: Run, files: Sequence[Path] | None, engine: str
-) -> TranslationRequest | None:
-    """Return everything that determines the output: runs, input files, options and versions.
-
-    Runs, input files and the glossary are represented by digests of their contents. Returns None if
-    the input includes standard input, which cannot be read again.
-    """
-    from seqloom import __version__
-    from seqloom.cli.inputs import STDIN
-    from seqloom.data.corpus.fingerprint import file_digest
-    from seqloom.jobs.batch_translation.portions import portion_lines
-    from seqloom.runs.bundle import run_digest
-
-    if not files or STDIN in files:
-        return None
-    portion = portion_lines(run.predictor.device.type)
-    return {
-        "runs": [run_digest(folder) for folder in (run.folder, *run.partners)],
-        "input files": [file_digest(path) for path in files],
-        "options": named_options(context),
-        **glossary_digest(context),
-        "engine": engine,
-        "seqloom version": f"{__version__}, {portion} lines per portion",
-    }
-
-
-def glossary_digest(context: typer.Context) -> dict[str, str]:
-    """Return {"glossary": digest of the glossary file}, or {} if there is no glossary."""
-    from seqloom.data.corpus.fingerprint import file_digest
-
-    glossary: Path | None = context.params.get("glossary")
-    return {} if glossary is None else {"glossary": file_digest(glossary)}
-
-
-def named_options(context: typer.Context) -> dict[str, Any]:
-    """Return a dictionary that maps the names of the command's options to their values.
-
-    Leaves out the parameters in NOT_IN_REQUEST, such as --output and --quiet. They do not change
-    the outputs, or the request stores them in another form.
-    """
-    return {
-        parameter.opts[0]: context.params[parameter.name]
-        for parameter in context.command.params
-        if parameter.name in context.params and parameter.name not in NOT_IN_REQUEST
-    }
-
-
-def interruption_message(
-    lines: OutputLines, output: OutputFile | None, files: Sequence[Path] | None
-) -> str:
-    """Return the message about Ctrl-C: how many lines are written, where, and how to continue."""
-    from seqloom.cli.inputs import STDIN
-
-    count = f"the translations of the first {lines.finished:,} input lines"
-    if output is None:
-        return (
-            f"Interrupted. Standard output has {count}. To be able to continue, give input files "
-            "and write to a file with --output FILE."
-        )
-    if not files or STDIN in files:
-        return (
-            f"Interrupted. {output.partial} has {count}. A translation of standard input cannot be "
-            "continued. To start again, add --overwrite."
-        )
-    command = current_command(without="--overwrite")
-    return f"Interrupted. {output.partial} has {count}. To continue, run: {command}"
