@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.cli.process.resumable_output import OutputFile
 from seqloom.config.schema.corpora import TsvConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.data.readers.splits import read_split
+from seqloom.jobs.batch_translation.output_file import OutputFile
 from support.cli_runner import run_cli
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,9 @@ def test_interrupted_command_continues(reverse: Path, tmp_path: Path) -> None:
     complete = tmp_path / "complete.tsv"
     assert run_cli("augment", reverse, text_file, "--output", complete).exit_code == 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.cli.process.resumable_output.FileLines.complete", lambda lines: None)
+        patch.setattr(
+            "seqloom.jobs.batch_translation.output_file.FileLines.complete", lambda lines: None
+        )
         patch.setattr("seqloom.cli.inputs.skip_lines", lambda portions, first: [next(portions)])
         assert run_cli("augment", reverse, text_file, "--output", path).exit_code == 0
     assert OutputFile(path).partial.is_file()

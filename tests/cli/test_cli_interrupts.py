@@ -205,7 +205,7 @@ def test_interrupted_translation_to_stdout_says_how_many_lines_were_written(
     reverse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seqloom.jobs.batch_translation.portions.CPU_PORTION", 2)
-    patch = interrupted("seqloom.cli.process.resumable_output.flush_output", on_call=2)
+    patch = interrupted("seqloom.cli.process.line_output.flush_output", on_call=2)
     try:
         result = run_cli("translate", reverse, stdin=b"ab\ncd\nab\ncd\n")
     finally:

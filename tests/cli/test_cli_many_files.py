@@ -1,4 +1,4 @@
-"""seqloom translate --input: many files, blocks, shards and continued commands."""
+"""seqloom translate-files: many files, blocks, shards and continued commands."""
 
 import gzip
 import json
@@ -56,11 +56,11 @@ def translated_blocks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def translate(run: Path, inputs: Path, output: Path, *options: object) -> CliResult:
-    return run_cli("translate", run, "--input", f"{inputs}/*", "--output", output, *options)
+    return run_cli("translate-files", run, f"{inputs}/*", "--output", output, *options)
 
 
 def expected_lines(run: Path, file: Path) -> str:
-    """The output of `translate` without --input."""
+    """The output of `translate`."""
     return run_cli("translate", run, file).stdout
 
 
@@ -303,7 +303,7 @@ def test_unusable_options_are_rejected_before_the_run_is_loaded(
     for name in names:
         (tmp_path / "in" / name).write_text("ab\n", encoding="utf-8")
     result = run_cli(
-        *("translate", tmp_path / "run", "--input", f"{tmp_path}/in/**/*", *options),
+        *("translate-files", tmp_path / "run", f"{tmp_path}/in/**/*", *options),
         *("--output", tmp_path / "out"),
     )
     assert result.exit_code in (66, 78)
@@ -312,8 +312,8 @@ def test_unusable_options_are_rejected_before_the_run_is_loaded(
 
 
 def test_missing_files_are_listed_together(tmp_path: Path) -> None:
-    inputs = ("--input", tmp_path / "no.txt", "--input", tmp_path, "--input", f"{tmp_path}/x*")
-    result = run_cli("translate", tmp_path, *inputs, "--output", tmp_path / "out")
+    inputs = (tmp_path / "no.txt", tmp_path, f"{tmp_path}/x*")
+    result = run_cli("translate-files", tmp_path, *inputs, "--output", tmp_path / "out")
     assert result.exit_code == 66
     for message in ("no.txt: no such file", "is a folder; add a pattern", "no file matches"):
         assert message in result.stderr
@@ -321,8 +321,8 @@ def test_missing_files_are_listed_together(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_terminal_shows_the_finished_lines(reverse: Path, inputs: Path, tmp_path: Path) -> None:
-    options = ("--input", f"{inputs}/*", "--output", tmp_path / "out")
-    result = run_cli("translate", reverse, *options, terminal=True)
+    options = (f"{inputs}/*", "--output", tmp_path / "out")
+    result = run_cli("translate-files", reverse, *options, terminal=True)
     assert result.exit_code == 0
     assert "/12 lines" in result.stderr
 
@@ -335,23 +335,6 @@ def test_workers_that_always_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(worker_processes, "_translate_with_pool", end)
     with pytest.raises(SeqloomError, match="worker processes ended 3 times"):
         list(worker_processes.translate_with_processes(None, iter(()), 2, 1))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--workers", "2"], "--workers requires --input"),
-        (["--shard", "1/2"], "--shard requires --input"),
-        (["--input", "*.txt"], "--input requires --output"),
-        (["--input", "*.txt", "--output", "out", "file"], "either with --input or as arguments"),
-    ],
-)
-def test_options_that_do_not_fit_together_are_a_usage_error(
-    tmp_path: Path, options: list[str], message: str
-) -> None:
-    result = run_cli("translate", tmp_path, *options)
-    assert result.exit_code == 2
-    assert message in result.error
 
 
 def test_outputs_never_replace_inputs(reverse: Path, inputs: Path) -> None:

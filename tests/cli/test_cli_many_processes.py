@@ -1,4 +1,4 @@
-"""seqloom translate --input with several processes and with Ray, of which one is killed."""
+"""seqloom translate-files with several processes and with Ray, of which one is killed."""
 
 import os
 import random
@@ -37,8 +37,8 @@ def expected(reverse: Path, inputs: Path) -> dict[str, str]:
 
 
 def start(reverse: Path, inputs: Path, output: Path, *options: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "seqloom", "translate", str(reverse)]
-    command += ["--input", f"{inputs}/*.txt", "--output", str(output), *options]
+    command = [sys.executable, "-m", "seqloom", "translate-files", str(reverse)]
+    command += [f"{inputs}/*.txt", "--output", str(output), *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from seqloom.cli.process.resumable_output import OutputFile, open_output_file
 from seqloom.core.locks import wait_for_lock
+from seqloom.jobs.batch_translation.output_file import OutputFile, open_output_file
 from support.cli_runner import CliResult, run_cli
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,9 @@ def input_file(tmp_path: Path) -> Path:
 def unfinished(run: Path, input_file: Path, output: Path, *options: str) -> bytes:
     """Write an output, then turn it into an unfinished one. Returns the complete output."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.cli.process.resumable_output.FileLines.complete", lambda lines: None)
+        patch.setattr(
+            "seqloom.jobs.batch_translation.output_file.FileLines.complete", lambda lines: None
+        )
         result = run_cli("translate", run, input_file, "--output", output, *options)
     assert result.exit_code == 0, result.stderr
     return OutputFile(output).partial.read_bytes()

@@ -25,7 +25,12 @@ SURFACE = {
     "translate": {
         *("RUN", "[FILE]...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
         *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
-        *("--overwrite", "--input", "--field", "--output-field", "--workers", "--shard", "--ray"),
+        *("--overwrite", "--glossary"),
+    },
+    "translate-files": {
+        *("RUN", "PATTERN...", "--beam", "--n-best", "--scores", "--alignments", "--json", "--set"),
+        *("--with", "--engine", "--to", "--through", "--split", "--pass-through", "--output"),
+        *("--overwrite", "--field", "--output-field", "--workers", "--shard", "--ray"),
         "--glossary",
     },
     "augment": {
@@ -113,6 +118,7 @@ PANELS = {
     "Use a trained model": [
         "translate",
         "translate-file",
+        "translate-files",
         "complete",
         "caption",
         "forecast",

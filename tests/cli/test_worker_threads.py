@@ -9,7 +9,6 @@ import torch
 
 from seqloom.cli.commands import serve, sweep
 from seqloom.cli.parameters.global_options import _apply_threads
-from seqloom.cli.process.many_files import ManyFiles
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core import threads
 from seqloom.jobs.batch_translation import worker_processes
@@ -31,7 +30,7 @@ def eight_of_sixteen_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batch_translation(workers: int | None) -> int:
-    return ManyFiles([], Path("out"), False, None, "", workers, "1/1", None).threads
+    return worker_processes.threads_of_worker(workers)
 
 
 def server(workers: int) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.cli.process.resumable_output import OutputFile, open_output_file
 from seqloom.core.storage import (
     MANIFEST,
     atomic_folder,
@@ -18,6 +17,7 @@ from seqloom.core.storage import (
 )
 from seqloom.data.corpus.disk_cache import cached_folder
 from seqloom.inference.run import load
+from seqloom.jobs.batch_translation.output_file import OutputFile, open_output_file
 from seqloom.runs.archive import pack_run, unpack_run
 from seqloom.runs.checkpoint_store import CheckpointStore
 from seqloom.runs.integrity import CONFIG, EVENT_LOG, checkpoint_store, weights_store
@@ -186,7 +186,7 @@ def save_report(run: Path, root: Path) -> Path:
 
 def translated_files(run: Path, root: Path) -> Path:
     (root / "in.txt").write_text("ab\ncd\n", encoding="utf-8")
-    result = run_cli("translate", run, "--input", root / "in.txt", "--output", root / "out")
+    result = run_cli("translate-files", run, root / "in.txt", "--output", root / "out")
     assert result.exit_code == 0, result.stderr
     return root / "out" / "in.txt"
 

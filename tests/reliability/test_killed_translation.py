@@ -11,7 +11,7 @@ import pytest
 
 import seqloom
 from seqloom.cli.main import run
-from seqloom.cli.process.resumable_output import FileLines, OutputFile
+from seqloom.jobs.batch_translation.output_file import FileLines, OutputFile
 from support.faults import faulty_disk
 from support.forking import SharedInteger, run_in_child
 from support.tiny_runs import tiny_config

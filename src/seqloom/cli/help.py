@@ -21,6 +21,7 @@ MOVED = {
     ("explain", "--example"): "example attention",
     ("gradients", "--lines"): "gradient-profile",
     ("search", "--example"): "example search",
+    ("translate", "--input"): "translate-files",
 }
 """Options that are now commands: (command, option) -> new command."""
 

@@ -40,6 +40,7 @@ from seqloom.cli.commands.track import track
 from seqloom.cli.commands.train import train
 from seqloom.cli.commands.translate import translate
 from seqloom.cli.commands.translate_file import translate_file
+from seqloom.cli.commands.translate_files import translate_files
 from seqloom.cli.help import Command, CommandGroup
 from seqloom.cli.output import print_error, print_line, print_message, use_utf8
 from seqloom.cli.parameters.global_options import (
@@ -146,6 +147,7 @@ _add(_RUNS, unpack, "seqloom unpack demo.seqloom runs/demo-copy", uses_model=Fal
 _USE = "Use a trained model"
 _add(_USE, translate, "echo 'Das gefällt mir.' | seqloom translate runs/demo --beam 5")
 _add(_USE, translate_file, "seqloom translate-file runs/demo page.html --output page.en.html")
+_add(_USE, translate_files, "seqloom translate-files runs/demo 'in/*.txt' --output out --workers 4")
 _add(_USE, complete, "seqloom complete runs/sentences 'I am' --samples 5 --top-k 20")
 _add(_USE, caption, "seqloom caption runs/photos dog.jpg --show attention.png")
 _add(_USE, forecast, "seqloom forecast runs/paths observed.csv")

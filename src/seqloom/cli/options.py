@@ -157,6 +157,16 @@ RunSettings = Annotated[
         "--set",
     ),
 ]
+EngineSettings = Annotated[
+    list[str] | None,
+    option(
+        "KEY=VALUE",
+        "Override a decoding or engine setting, for example decoding.max_length=60 or "
+        "engine.precision=float32, or how attention is computed, for example "
+        "model.decoder.attention.selection=argmax. Can be repeated.",
+        "--set",
+    ),
+]
 Engine = Annotated[
     EngineKind | None,
     option(

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -97,6 +98,11 @@ def print_message(text: str = "") -> None:
 
 def print_warning(text: str) -> None:
     _write_to_stderr(f"{_prefix('warning:', typer.colors.YELLOW)} {text}")
+
+
+def print_warnings(texts: Iterable[str]) -> None:
+    for text in texts:
+        print_warning(text)
 
 
 def print_error(error: SeqloomError) -> None:

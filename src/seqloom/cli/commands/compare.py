@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.cli.options import Json, RunSettings, Split, existing_run
-from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.output import print_json, print_message, print_warnings, write_json
 from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
@@ -81,7 +81,6 @@ def compare(
     from seqloom.analysis.comparison import check_comparable, compare_runs
     from seqloom.cli.inputs import read_examples
     from seqloom.cli.recipe_settings import change_decoding, load_run
-    from seqloom.cli.tags import warn_about_missing_tags
     from seqloom.data.example import Example
     from seqloom.viz.pages import save_comparison_page
 
@@ -96,7 +95,7 @@ def compare(
         change_decoding(first.config, others, options.beam),
         change_decoding(second.config, others, options.beam),
     )
-    warn_about_missing_tags(first, [example.source for example in examples])
+    print_warnings(first.source_tags.warnings([example.source for example in examples], "text"))
     comparison = compare_runs((first, second), examples, decodings)
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, comparison.to_json(), indent=1)

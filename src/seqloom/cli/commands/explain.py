@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from seqloom.cli.options import Full, Json, RunFolder, RunSettings, SourceText, option
-from seqloom.cli.output import print_json
+from seqloom.cli.output import print_json, print_warnings
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
@@ -40,11 +40,10 @@ def explain(
     from seqloom.analysis.explanation import HeadSelection
     from seqloom.analysis.explanation import explain as explain_run
     from seqloom.cli.recipe_settings import change_decoding, load_run
-    from seqloom.cli.tags import warn_about_missing_tags
 
     run, settings = load_run([run_folder], settings)
     decoding = change_decoding(run.config, settings, options.beam)
-    warn_about_missing_tags(run, [text])
+    print_warnings(run.source_tags.warnings([text], "text"))
     explanation = explain_run(
         run, text, step, target=target, focus=HeadSelection(layer, head), decoding=decoding
     )

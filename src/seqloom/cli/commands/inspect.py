@@ -25,6 +25,7 @@ from seqloom.cli.output import (
     print_line,
     print_message,
     print_warning,
+    print_warnings,
     write_json,
 )
 from seqloom.cli.parameters.prediction_options import with_prediction_options
@@ -109,7 +110,7 @@ def inspect(
     from seqloom.cli.attention_view import AttentionView
     from seqloom.cli.inputs import check_texts, read_portions
     from seqloom.cli.recipe_settings import change_decoding, load_run
-    from seqloom.cli.tags import MissingTags
+    from seqloom.jobs.batch_translation.line_report import LineReport
 
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     check_has_text_source(run)
@@ -123,10 +124,10 @@ def inspect(
     results: list[InspectedText] = []
     options = replace(options, decoding=decoding, heads=True, split=False, pass_through=False)
     count = 0
-    missing_tags = MissingTags(run)
+    report = LineReport.of(run)
     for portion in read_portions(None) if texts is None else [check_texts(texts)]:
-        missing_tags.add(portion)
         outputs = run.predict(portion, replace(options, first=count))
+        report.add_lines(portion, [predictions[0] for predictions in outputs])
         for source, predictions in zip(portion, outputs, strict=True):
             count += 1
             result = InspectedText(count, source, _check_attention(run, predictions))
@@ -137,7 +138,7 @@ def inspect(
             else:
                 _print_result(stdout_console(), result, view, plain)
         flush_output()
-    missing_tags.warn()
+    print_warnings(report.messages())
     for note in view.notes:
         print_message(f"note: {note}")
     if out is not None:

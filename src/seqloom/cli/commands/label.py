@@ -10,7 +10,7 @@ import typer
 from rich.cells import cell_len, set_cell_size
 
 from seqloom.cli.options import EnsembleMembers, Json, RunFolder
-from seqloom.cli.output import flush_output, print_json, print_line
+from seqloom.cli.output import flush_output, print_json, print_line, print_warnings
 from seqloom.cli.process.progress import progress_bar
 from seqloom.core.errors import ConfigError
 
@@ -42,9 +42,8 @@ def label(
     starts with the name of the sequence and, if each frame has a label, the number of the frame.
     """
     from seqloom.cli.inputs import check_texts, read_portions
-    from seqloom.cli.source_warnings import SourceWarnings
-    from seqloom.cli.tags import MissingTags
     from seqloom.inference.run import load
+    from seqloom.jobs.batch_translation.line_report import LineReport
 
     run = load([run_folder, *(ensemble or ())])
     per_token = run.config.model.decoder.labels_each_position
@@ -57,14 +56,13 @@ def label(
         _label_frames(run, texts, every=every, per_frame=per_token, json=json)
         return
     index = 0
-    missing_tags = MissingTags(run)
-    source_warnings = SourceWarnings(run)
+    report = LineReport.of(run)
     total = None if texts is None else len(texts)
     with progress_bar("labelling", "texts", prints=True) as show:
         for portion in read_portions(None) if texts is None else [check_texts(texts)]:
-            missing_tags.add(portion)
-            for text, predictions in zip(portion, run.label(portion, every=every), strict=True):
-                source_warnings.add(predictions[0])
+            outputs = run.label(portion, every=every)
+            report.add_lines(portion, [predictions[0] for predictions in outputs])
+            for text, predictions in zip(portion, outputs, strict=True):
                 if json:
                     labels = (
                         _token_labels(predictions[0]) if per_token else _text_labels(predictions)
@@ -82,8 +80,7 @@ def label(
                 index += 1
             flush_output()
             show(index, total)
-    missing_tags.warn()
-    source_warnings.warn()
+    print_warnings(report.messages())
 
 
 def _label_frames(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.options import EnsembleMembers, RunFolder
-from seqloom.cli.output import flush_output, print_line
+from seqloom.cli.output import flush_output, print_line, print_warnings
 from seqloom.cli.process.progress import count_lines, progress_bar
 from seqloom.core.errors import ConfigError
 
@@ -33,8 +33,8 @@ def score(
 ) -> None:
     """Print the log-probability of given targets, one number per line."""
     from seqloom.cli.inputs import check_files, read_aligned_lines
-    from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.inference.run import load
+    from seqloom.jobs.batch_translation.line_report import LineReport
 
     run = load([run_folder, *(ensemble or ())])
     is_language_model = run.config.task.kind == "language-model"
@@ -44,18 +44,19 @@ def score(
         raise ConfigError(f"{run.name}: give two files, sources and targets.")
     files = [source] if target is None else [source, target]
     check_files(files)
-    source_warnings = SourceWarnings(run)
+    report = LineReport.of(run)
     finished = 0
     with progress_bar("scoring", "lines", prints=True) as show:
         total = count_lines(files[:1], prints=True)
         for rows in read_aligned_lines(files):
             sources = ["" if is_language_model else row[0] for row in rows]
-            for prediction in run.score(sources, [row[-1] for row in rows]):
-                source_warnings.add(prediction)
+            predictions = run.score(sources, [row[-1] for row in rows])
+            report.add_lines(sources, predictions)
+            for prediction in predictions:
                 steps = prediction.log_probabilities
                 values = steps if per_token else [sum(steps)]
                 print_line(" ".join(f"{value:.6f}" for value in values))
             flush_output()
             finished += len(rows)
             show(finished, total)
-    source_warnings.warn()
+    print_warnings(report.messages())

@@ -16,7 +16,7 @@ from seqloom.cli.options import (
     RunSettings,
     flag,
 )
-from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.output import print_json, print_message, print_warnings, write_json
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
@@ -79,7 +79,6 @@ def search(
 
     from seqloom.analysis.search_inspection import SearchInspection
     from seqloom.cli.recipe_settings import change_decoding, load_run
-    from seqloom.cli.tags import warn_about_missing_tags
     from seqloom.inference.search_settings import check_n_best
 
     check_suffix(out)
@@ -87,7 +86,7 @@ def search(
     decoding = change_decoding(run.config, settings, options.beam)
     if n_best is not None:
         check_n_best(decoding, n_best)
-    warn_about_missing_tags(run, [text])
+    print_warnings(run.source_tags.warnings([text], "text"))
     inspection = SearchInspection.of(run, text, decoding, options.to)
     trace = inspection.search(n_best)
     change = None if replacement is None else inspection.replace_token(*replacement)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,14 +18,11 @@ from seqloom.cli.options import (
     flag,
     option,
 )
-from seqloom.cli.output import print_warning
+from seqloom.cli.output import print_warning, print_warnings
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.line_output import translate_lines
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
-
-if TYPE_CHECKING:
-    from seqloom.inference.prediction import Prediction
 
 Scores = Annotated[bool, flag("--scores", "Print the score after each translation.")]
 Alignments = Annotated[
@@ -88,12 +84,8 @@ def translate(
 
     from seqloom.cli.engine import load_translator
     from seqloom.cli.inputs import check_text_files
-    from seqloom.cli.source_warnings import SourceWarnings
     from seqloom.jobs.batch_translation.output_file import OutputFile
-    from seqloom.jobs.batch_translation.output_lines import (
-        TranslationFormatter,
-        truncation_warning,
-    )
+    from seqloom.jobs.batch_translation.output_lines import TranslationFormatter
 
     formatter = TranslationFormatter(
         options.n_best, scores=scores, alignments=alignments, json=json
@@ -112,27 +104,10 @@ def translate(
     )
     if alignments and translator.run.heads_note:
         print_warning(translator.run.heads_note)
-    warnings = SourceWarnings(translator.run)
-    truncated: list[int] = []
-
-    def make_lines(number: int, text: str, outputs: Sequence[Prediction]) -> list[str]:
-        warnings.add(outputs[0], text)
-        if not outputs[0].finished:
-            truncated.append(number + 1)
-        return list(formatter.lines(number, text, outputs))
-
-    counts = translate_lines(
-        context,
-        translator,
-        files,
-        output_file,
-        make_lines,
-        overwrite=overwrite,
-        on_start=warnings.skip,
+    report = translate_lines(
+        context, translator, files, output_file, formatter.lines, overwrite=overwrite
     )
-    warnings.warn()
-    if truncated:
-        print_warning(truncation_warning(truncated, counts.total - counts.first))
+    print_warnings(report.messages())
 
 
 def with_pivot(options: PredictionOptions, through: str | None) -> PredictionOptions:

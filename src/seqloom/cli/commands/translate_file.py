@@ -13,7 +13,7 @@ from seqloom.cli.options import (
     RunFolder,
     RunSettings,
 )
-from seqloom.cli.output import print_warning
+from seqloom.cli.output import print_warning, print_warnings
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.core.errors import ConfigError, NotFoundError
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
@@ -60,25 +60,13 @@ def translate_file(
         raise ConfigError(f"{output}: exists already; replace it with --overwrite")
     document = read_document(content, str(file), kind)
 
-    from dataclasses import replace
-
-    from seqloom.cli.engine import prepare_engine
-    from seqloom.cli.recipe_settings import change_recipe, load_run
+    from seqloom.cli.engine import load_translator
     from seqloom.core.storage import write_file
     from seqloom.inference.texts.input_reports import report_messages
 
-    run, other_settings = load_run([run_folder], settings)
-    config = change_recipe(
-        run.config,
-        other_settings,
-        beam=options.beam,
-        engine=engine,
-        sections=("decoding", "engine"),
-    )
-    run.engine = config.engine
-    options = replace(options, decoding=config.decoding, attention=False, probabilities="none")
-    prepare_engine(run, options, config.decoding)
-    outputs = run.predict(document.sources, options)
+    translator = load_translator([run_folder], settings, options, engine)
+    run = translator.run
+    outputs = run.predict(document.sources, translator.options)
     best = [predictions[0] for predictions in outputs]
     translated = document.fill([prediction.text for prediction in best])
     if output is None:
@@ -87,8 +75,7 @@ def translate_file(
         write_file(output, translated)
     tokenizer = run.task.source_tokenizer
     unknown_unit = "word" if tokenizer is None else tokenizer.unknown_unit
-    for message in report_messages(best, unknown_unit, "text"):
-        print_warning(message)
+    print_warnings(report_messages(best, unknown_unit, "text"))
     truncated = [
         source
         for source, prediction in zip(document.sources, best, strict=True)

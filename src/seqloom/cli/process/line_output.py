@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +17,7 @@ from seqloom.cli.process.progress import count_lines, portion_progress, progress
 if TYPE_CHECKING:
     from seqloom.cli.engine import Translator
     from seqloom.inference.prediction import Prediction
+    from seqloom.jobs.batch_translation.line_report import LineReport
     from seqloom.jobs.batch_translation.output_file import OutputFile
     from seqloom.jobs.batch_translation.request import TranslationRequest
 
@@ -67,14 +68,6 @@ LineWriter = Callable[[int, str, "Sequence[Prediction]"], Iterable[str]]
 line and its outputs."""
 
 
-@dataclass(frozen=True)
-class LineCounts:
-    """first: number of input lines that an earlier command had finished; total: of all lines."""
-
-    first: int
-    total: int
-
-
 def translate_lines(
     context: typer.Context,
     translator: Translator,
@@ -83,18 +76,18 @@ def translate_lines(
     make_lines: LineWriter,
     *,
     overwrite: bool,
-    on_start: Callable[[int], None] = lambda first: None,
-) -> LineCounts:
+) -> LineReport:
     """Translate the lines of the files, and write the output lines to a file or to stdout.
 
-    An unfinished output file is continued if an earlier command had the same request.
+    An unfinished output file is continued if an earlier command had the same request. Returns a
+    report about the lines that this command translated.
 
     files:      input files. None: standard input
     output:     output file. None: standard output
     make_lines: returns the output lines of an input line
-    on_start:   called with the number of finished input lines before the first line is translated
     """
     from seqloom.cli.inputs import read_portions, skip_lines
+    from seqloom.jobs.batch_translation.line_report import LineReport
     from seqloom.jobs.batch_translation.output_file import open_output_file
 
     run, options = translator.run, translator.options
@@ -114,7 +107,7 @@ def translate_lines(
         first = number = lines.finished
         if first and output is not None:
             print_message(f"{output.path}: continues after line {first:,} of the input.")
-        on_start(first)
+        report = LineReport.of(run, first)
         for texts in skip_lines(read_portions(files, run.predictor.device.type), first):
             outputs = run.predict(
                 texts,
@@ -125,9 +118,10 @@ def translate_lines(
                 for line in make_lines(number, text, predictions):
                     lines.write(line)
                 number += 1
+            report.add_lines(texts, [predictions[0] for predictions in outputs])
             lines.end_portion(number)
             show(number, total)
-    return LineCounts(first, number)
+    return report
 
 
 def line_request(

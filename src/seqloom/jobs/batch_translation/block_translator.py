@@ -1,17 +1,18 @@
 """Translates blocks of lines and writes them to the output folder."""
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seqloom.config.schema.decoding import DecodingConfig, EngineConfig
+from seqloom.core.errors import ConfigError
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.run import Run, load
-from seqloom.inference.source_tags import SourceTags
-from seqloom.inference.texts.input_reports import InputReport, Problem
 from seqloom.jobs.batch_translation.input_files import Block, InputFile, read_blocks
+from seqloom.jobs.batch_translation.line_report import LineReport
 from seqloom.jobs.batch_translation.output_folder import OutputFolder
-from seqloom.jobs.batch_translation.output_lines import TranslationFormatter, truncation_warning
+from seqloom.jobs.batch_translation.output_lines import TranslationFormatter
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,17 @@ class Shard:
     number: int = 1
     count: int = 1
 
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Read a shard such as "1/8", the first of eight."""
+        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise ConfigError(
+                f"--shard {text}: must be I/N, which means shard I of N, for example 1/8 for the "
+                "first of 8 shards."
+            )
+        return cls(int(match[1]), int(match[2]))
+
     def has(self, file: int, block: int) -> bool:
         """Return True if the block belongs to this shard.
 
@@ -35,6 +47,35 @@ class Shard:
         block: index of the block in its file
         """
         return (file + block) % self.count == self.number - 1
+
+
+def check_many_files(
+    output: Path,
+    files: Sequence[InputFile],
+    formatter: TranslationFormatter,
+    shard: Shard,
+    *,
+    overwrite: bool,
+    uses_ray: bool,
+) -> None:
+    """Raise ConfigError if the options of `seqloom translate-files` do not fit together."""
+    if output.is_file():
+        raise ConfigError(f"--output {output}: is a file. Give a folder.")
+    if shard.count > 1 and overwrite:
+        raise ConfigError(
+            "--overwrite does not work with --shard. Delete the output folder first, or choose "
+            "another one."
+        )
+    if shard.count > 1 and uses_ray:
+        raise ConfigError(
+            "--shard does not work with --ray, because Ray itself distributes the work. Remove one "
+            "of the two options."
+        )
+    if (formatter.json or formatter.n_best > 1) and any(file.kind != "text" for file in files):
+        raise ConfigError(
+            "--json and --n-best work only with plain text files. Remove these options to translate "
+            ".jsonl or .parquet files."
+        )
 
 
 @dataclass(frozen=True)
@@ -61,7 +102,7 @@ class TranslationJob:
     folders:     the run folder, or the run folders of an ensemble
     settings:    changes to the recipe, such as "model.decoder.attention.selection=argmax"
     block_lines: number of lines in a block, which are sorted by length and decoded together.
-                 Without --input, `seqloom translate` also decodes this number of lines together, so
+                 `seqloom translate` also decodes this number of lines together, so
                  the outputs are equal
     """
 
@@ -101,43 +142,6 @@ class TranslationJob:
         yield FileEnd(file, blocks, unfinished)
 
 
-@dataclass
-class LineReport:
-    """The lines of a file that need a warning. Line numbers are counted from 1.
-
-    inputs:       problems such as unknown words in the source, with their line numbers
-    total:        number of translated lines
-    missing_tags: numbers of the source lines that contain no tag, although the run expects one of
-                  its tags, such as <U>, in every line
-    truncated:    numbers of the lines whose output reached the length limit
-    """
-
-    inputs: InputReport
-    total: int = 0
-    missing_tags: list[int] = field(default_factory=list)
-    truncated: list[int] = field(default_factory=list)
-
-    def add(self, other: "LineReport") -> None:
-        """Add the contents of a report about other lines of the same file."""
-        self.total += other.total
-        self.inputs.total = self.total
-        self.missing_tags += other.missing_tags
-        self.truncated += other.truncated
-        for kind, problem in other.inputs.problems.items():
-            sum_of_blocks = self.inputs.problems.setdefault(kind, Problem())
-            sum_of_blocks.numbers += problem.numbers
-            sum_of_blocks.parts.update(problem.parts)
-
-    def messages(self, tags: SourceTags) -> list[str]:
-        """Return the warnings about the lines of this report."""
-        messages = self.inputs.messages()
-        if self.missing_tags:
-            messages.append(tags.warning(self.missing_tags, self.total))
-        if self.truncated:
-            messages.append(truncation_warning(self.truncated, self.total))
-        return messages
-
-
 @dataclass(frozen=True)
 class BlockReport:
     """Reports that a block of lines is translated.
@@ -170,9 +174,6 @@ class BlockTranslator:
         options = replace(job.options, first=block.first)
         outputs = self._run.predict(block.texts, options, decoding=job.decoding)
         lines: list[str] = []
-        report = self.empty_report(block.first)
-        missing = self._run.source_tags.missing(block.texts)
-        report.missing_tags += [block.first + index + 1 for index in missing]
         for number, (text, predictions) in enumerate(
             zip(block.texts, outputs, strict=True), start=block.first
         ):
@@ -180,18 +181,7 @@ class BlockTranslator:
                 lines += job.formatter.lines(number, text, predictions)
             else:
                 lines.append(job.formatter.fields(file.output_field, predictions[0]))
-            report.inputs.add(predictions[0])
-            if not predictions[0].finished:
-                report.truncated.append(number + 1)
-        report.total = len(block.texts)
+        report = LineReport.of(self._run, block.first)
+        report.add_lines(block.texts, [predictions[0] for predictions in outputs])
         job.output.write_block(file, block.index, lines)
         return BlockReport(block.file, block.index, report)
-
-    def empty_report(self, first: int = 0) -> LineReport:
-        """Return an empty report, to which the lines of a block can be added.
-
-        first: number of lines in the file before this block
-        """
-        tokenizer = self._run.task.source_tokenizer
-        unknown_unit = "word" if tokenizer is None else tokenizer.unknown_unit
-        return LineReport(InputReport(unknown_unit, total=first))

@@ -135,12 +135,12 @@ def _expand(patterns: Sequence[str]) -> list[Path]:
             found = [path for path in map(Path, names) if path.is_file()]
             paths += found
             if not found:
-                problems.append(f"--input '{pattern}': no file matches the pattern")
+                problems.append(f"{pattern}: no file matches the pattern")
         else:
             problem = (
                 "is a folder; add a pattern, such as /*.txt" if literal.is_dir() else "no such file"
             )
-            problems.append(f"--input {pattern}: {problem}")
+            problems.append(f"{pattern}: {problem}")
     if problems:
         raise NotFoundError("\n".join(problems))
     return list(dict.fromkeys(paths))

@@ -3,14 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from seqloom.inference.run import Run
 from seqloom.jobs.batch_translation.block_translator import (
     BlockReport,
     FileEnd,
-    LineReport,
     Shard,
     TranslationJob,
 )
 from seqloom.jobs.batch_translation.input_files import Block, block_sizes
+from seqloom.jobs.batch_translation.line_report import LineReport
 from seqloom.jobs.batch_translation.request import TranslationRequest
 
 FileObserver = Callable[[int, bool, LineReport], None]
@@ -29,11 +30,11 @@ class JobProgress:
         job: TranslationJob,
         request: TranslationRequest,
         shard: Shard,
-        empty_report: Callable[[], LineReport],
+        run: Run,
         on_file: FileObserver,
     ) -> None:
         self._job, self._request, self._shard = job, request, shard
-        self._empty_report, self._on_file = empty_report, on_file
+        self._run, self._on_file = run, on_file
         self._finished: Counter[int] = Counter()
         self._ends: dict[int, FileEnd] = {}
         self._reports: dict[int, LineReport] = {}
@@ -70,7 +71,7 @@ class JobProgress:
                 self._end_file(item)
                 continue
             self._finished[item.file] += 1
-            self._reports.setdefault(item.file, self._empty_report()).add(item.lines)
+            self._reports.setdefault(item.file, LineReport.of(self._run)).add(item.lines)
             self.lines += item.lines.total
             self._join(item.file)
             yield self.lines
@@ -104,4 +105,4 @@ class JobProgress:
         if end is None or self._finished[file] < end.unfinished:
             return
         is_complete = self._job.output.join(self._job.files[file], end.blocks, self._request)
-        self._on_file(file, is_complete, self._reports.pop(file, self._empty_report()))
+        self._on_file(file, is_complete, self._reports.pop(file, LineReport.of(self._run)))

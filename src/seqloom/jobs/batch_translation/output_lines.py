@@ -9,9 +9,6 @@ from seqloom.inference.options import Probabilities
 from seqloom.inference.prediction import Prediction
 from seqloom.metrics.alignment import format_pharaoh
 
-MAX_LISTED_LINES = 5
-"""Maximum number of line numbers in the warning about truncated outputs."""
-
 
 @dataclass(frozen=True)
 class TranslationFormatter:
@@ -86,17 +83,3 @@ class TranslationFormatter:
 
 def _format_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def truncation_warning(numbers: Sequence[int], total: int) -> str:
-    """Return the warning about outputs that reached the length limit.
-
-    numbers: the line numbers of these outputs, counted from 1
-    total:   the number of all lines
-    """
-    listed = ", ".join(map(str, numbers[:MAX_LISTED_LINES]))
-    more = ", …" if len(numbers) > MAX_LISTED_LINES else ""
-    return (
-        f"{len(numbers):,} of {total:,} outputs reached the length limit (line {listed}{more}). "
-        "Raise it with --set decoding.max_length=…"
-    )

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -14,13 +14,15 @@ import torch
 from seqloom.core.device import best_device
 from seqloom.core.device_setting import DEVICE_VARIABLE
 from seqloom.core.errors import SeqloomError
-from seqloom.core.threads import threads_of_new_processes
+from seqloom.core.threads import configured_threads, threads_of_new_processes, threads_per_process
 from seqloom.jobs.batch_translation.block_translator import (
     BlockReport,
     BlockTranslator,
+    FileEnd,
     TranslationJob,
 )
 from seqloom.jobs.batch_translation.input_files import Block
+from seqloom.jobs.batch_translation.job_progress import JobProgress
 
 MAX_FAILURES = 3
 """An error is raised when worker processes have ended this many times without finishing a block in
@@ -28,6 +30,44 @@ between."""
 
 _translator: BlockTranslator | None = None
 """The translator of a worker process."""
+
+
+def translate_blocks(
+    job: TranslationJob,
+    translator: BlockTranslator,
+    progress: JobProgress,
+    workers: int | None,
+    ray: str | None,
+) -> Iterable[BlockReport | FileEnd]:
+    """Translate with this process, with worker processes, or with a Ray cluster.
+
+    The input files are divided into blocks of lines. Returns an iterable over reports, one for each
+    finished block. With Ray, it also contains a `FileEnd` object that marks the end of each file.
+
+    workers: without Ray: number of worker processes. None: this process translates alone.
+             With Ray: number of actors. None: as many actors as fit on the cluster
+    ray:     address of a Ray cluster. None: do not use Ray
+    """
+    threads = threads_of_worker(workers)
+    if ray is not None:
+        from seqloom.jobs.batch_translation.ray_cluster import translate_with_ray
+
+        return translate_with_ray(job, progress.unfinished_files, ray, workers, threads)
+    if workers is not None and workers > 1:
+        return translate_with_processes(job, progress.blocks(), workers, threads)
+    return map(translator.translate, progress.blocks())
+
+
+def threads_of_worker(workers: int | None) -> int:
+    """Return the number of CPU threads of each worker.
+
+    This is the value of --threads or OMP_NUM_THREADS. If neither is set, each worker gets an equal
+    share of the cores that this process may use. If the number of workers is not given either, as
+    is possible with Ray, each worker gets one thread.
+    """
+    if workers is None:
+        return configured_threads() or 1
+    return threads_per_process(workers)
 
 
 def translate_with_processes(
