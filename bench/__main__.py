@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from bench import runner, store
+from bench.machine import describe_environment
 from bench.programs import PROGRAMS, Program
 from bench.study import Study, load_study, study_names
 
@@ -70,11 +71,10 @@ def run_program(name: str, program: Program, arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     options.command = shlex.join(["python", "-m", "bench", name, *arguments])
     options.earlier = store.read(name, options.out)
-    results = None
     for results in module.measure(options):
-        store.write(name, results, options.out)
-    if results is not None:
-        print(getattr(module, program.table)(store.read(name, options.out)))
+        about = {**describe_environment(), "command": options.command}
+        store.write(name, {**results, "about": about}, options.out)
+    print(module.table(store.read(name, options.out)))
     if options.out == store.STORE:
         write_tables([name])
         if hasattr(module, "draw"):

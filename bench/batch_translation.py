@@ -1,4 +1,4 @@
-"""Throughput of batch translation: python -m bench.batch_translation RUN FILE...
+"""Translation of many files by worker processes and by Ray.
 
 Translates the same files with plain worker processes and with the same number of actors of a local
 Ray cluster, in alternating rounds, so that other load on the machine affects both. The rate counts the
@@ -7,20 +7,18 @@ round also checks that both outputs are equal.
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.machine import describe_environment
-
-RESULTS = Path(__file__).parents[1] / "docs" / "results" / "batch-translation.json"
+from bench.tables import markdown
 
 
-def measure(items: Iterable[Any]) -> dict[str, float]:
+def measure_rate(items: Iterable[Any]) -> dict[str, float]:
     """Consume the reports of a translation. Returns lines per second and the total seconds."""
     from seqloom.jobs.batch_translation.block_translator import BlockReport
 
@@ -65,79 +63,58 @@ def translate(run: Path, files: list[str], workers: int, ray: bool) -> tuple[dic
         )
         indices = list(range(len(job.files)))
         if ray:
-            rates = measure(translate_with_ray(job, indices, "local", workers, 1))
+            rates = measure_rate(translate_with_ray(job, indices, "local", workers, 1))
         else:
             items = (item for index in indices for item in job.unfinished_blocks(index, Shard()))
             blocks = (item for item in items if isinstance(item, Block))
-            rates = measure(translate_with_processes(job, blocks, workers, 1))
+            rates = measure_rate(translate_with_processes(job, blocks, workers, 1))
         paths = sorted(Path(folder).rglob("0*"))
         return rates, "".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-def format_report(results: dict[str, Any]) -> str:
-    """The results as Markdown."""
-    about = results["about"]
-    rows = "\n".join(
-        f"| {name} | {statistics.median(each['lines_per_second'] for each in rounds):,.0f} | "
-        f"{statistics.median(each['seconds'] for each in rounds):.1f} |"
-        for name, rounds in results["rounds"].items()
-    )
-    return f"""# Speed of batch translation
-
-Written by `{about["command"]}` ({about["date"]}): {about["machine"]}, torch {about["torch"]}. {results["lines"]:,}
-lines, {results["workers"]} processes or actors with one thread each. Lines per second are counted after the first
-finished block; the seconds include the start of the processes and of Ray. Medians of {len(results["ratios"])} alternating
-rounds.
-
-| | lines per second | seconds |
-|---|---:|---:|
-{rows}
-
-Ray has **{results["ratio_median"]:.2f}** times the lines per second of plain processes (rounds:
-{", ".join(f"{ratio:.2f}" for ratio in results["ratios"])}). Both wrote the same outputs in every round.
-"""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
     rounds: dict[str, list[dict[str, float]]] = {"plain processes": [], "Ray": []}
     lines = 0
-    for _ in range(arguments.rounds):
+    for _ in range(options.rounds):
         outputs = []
         for name, measured in rounds.items():
-            rates, output = translate(
-                arguments.run, arguments.files, arguments.workers, name == "Ray"
-            )
+            rates, output = translate(options.run, options.files, options.workers, name == "Ray")
             measured.append(rates)
             outputs.append(output)
         assert outputs[0] == outputs[1], "Ray changed a translation"
         lines = outputs[0].count("\n")
-    plain, ray = rounds.values()
-    ratios = [
-        two["lines_per_second"] / one["lines_per_second"]
-        for one, two in zip(plain, ray, strict=True)
-    ]
-    results = {
+    plain, ray = ([each["lines_per_second"] for each in measured] for measured in rounds.values())
+    ratios = [two / one for one, two in zip(plain, ray, strict=True)]
+    yield {
         "lines": lines,
-        "workers": arguments.workers,
+        "workers": options.workers,
         "rounds": rounds,
         "ratios": ratios,
         "ratio_median": statistics.median(ratios),
-        "about": {
-            **describe_environment(0),
-            "command": f"python -m bench.batch_translation {arguments.run.name} FILE...",
-        },
     }
-    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    arguments.out.with_suffix(".md").write_text(format_report(results), encoding="utf-8")
-    print(format_report(results))
 
 
-if __name__ == "__main__":
-    main()
+def table(results: dict[str, Any]) -> str:
+    rows = [
+        [
+            name,
+            f"{statistics.median(each['lines_per_second'] for each in rounds):,.0f}",
+            f"{statistics.median(each['seconds'] for each in rounds):.1f}",
+        ]
+        for name, rounds in results["rounds"].items()
+    ]
+    ratios = ", ".join(f"{ratio:.2f}" for ratio in results["ratios"])
+    return (
+        f"{results['lines']:,} lines, {results['workers']} processes or actors with one thread each; "
+        f"medians of {len(results['ratios'])} alternating rounds.\n\n"
+        f"{markdown(['', 'lines per second', 'seconds'], rows)}\n\n"
+        f"Ray has **{results['ratio_median']:.2f}** times the lines per second of plain processes (rounds: "
+        f"{ratios}).\nBoth wrote the same outputs in every round."
+    )

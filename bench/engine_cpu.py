@@ -1,23 +1,25 @@
-"""Compare seqloom's CTranslate2 engine with CTranslate2 alone and with torch on a CPU.
+"""The CTranslate2 engine of seqloom, compared with CTranslate2 alone and with torch on a CPU.
 
-    seqloom train bench/engine_cpu.toml --run RUN --set data.folder=MULTI30K
-    python -m bench.engine_cpu RUN [OUT.json] [SENTENCES]
+    seqloom train bench/recipes/engine-cpu.toml --run RUN --set data.folder=MULTI30K
 
-Measures speed, latency and BLEU of a run's test split. The run may be any Transformer. "bare" is
-CTranslate2's translate_batch on the same converted files, with tokens as input and its own
-batching; the engine translates text to predictions. The two alternate, so that other load on the
-machine affects both. OUT.json keeps its results of other machine architectures.
+trains the run of docs/benchmarks.md; any Transformer can be measured. "bare" is CTranslate2's
+translate_batch on the same converted files, with tokens as input and its own batching; the engine
+translates text to predictions. The two alternate, so that other load on the machine affects both.
+Results of other machine architectures are kept.
 """
 
-import json
+import argparse
+import platform
 import statistics
-import sys
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.latency import DECODINGS, call_seconds, describe_machine, measure_latency
+from bench.latency import DECODINGS, call_seconds, measure_latency
+from bench.machine import describe_environment
+from bench.tables import markdown, origin
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.decoding.rules import default_max_length
@@ -32,7 +34,19 @@ ROUNDS = 11
 PRECISIONS = ("int8", "float32")
 
 
-def measure(folder: Path, sentences: int = 1_000) -> dict[str, Any]:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--sentences", type=int, default=1_000, help="(default: 1000)")
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
+    report = measure_run(options.run, options.sentences)
+    about = {**describe_environment(), "command": options.command}
+    machine = {"about": {**about, "CTranslate2": ctranslate2().__version__}, **report}
+    yield {**(options.earlier or {}), platform.machine(): machine}
+
+
+def measure_run(folder: Path, sentences: int) -> dict[str, Any]:
     """All measurements of one run."""
     run = load(folder)
     pairs = list(read_split(run.config.data, "test"))
@@ -40,7 +54,6 @@ def measure(folder: Path, sentences: int = 1_000) -> dict[str, Any]:
     texts = [example.source for example in examples]
     references = [example.references for example in examples]
     report: dict[str, Any] = {
-        "machine": {**describe_machine(), "ctranslate2": ctranslate2().__version__},
         "run": folder.name,
         "sentences": len(texts),
     }
@@ -153,26 +166,12 @@ def _greedy_latency(run: Run, precision: str | None, texts: Sequence[str]) -> di
     return measure_latency(run, texts, GreedyConfig())
 
 
-TEXT = """A Transformer of 4+4 layers of width 256, trained on Multi30k German→English with `bench/engine_cpu.toml`, translates
-sentences of its test split. "Alone" is CTranslate2's `translate_batch` on the same files in the same process, with tokens as
-input and output; the engine translates text to text. The two alternate; the ratio is the median of {rounds} rounds, with
-lowest and highest.
-"""
-TABLE = """
-*{machine}: {processor}; {threads} threads; torch {torch}, CTranslate2 {ctranslate2};
-`python -m bench.engine_cpu RUN OUT.json {sentences}`.*
-
-| decoding | precision | BLEU (torch) | outputs equal to torch | sentences/s | alone | time of the engine / alone |
-|---|---|---|---|---|---|---|
-{rows}
-
-Single sentences with greedy search, p50 / p95: {latency}.
-"""
+HEAD = "decoding;precision;BLEU (torch);outputs equal to torch;sentences/s;alone;time of the engine / alone"
 
 
 def table(results: dict[str, Any]) -> str:
-    """The section of docs/benchmarks.md, with a table for each machine."""
-    return TEXT.format(rounds=ROUNDS) + "".join(map(_machine_table, results.values()))
+    """A table for each machine."""
+    return "\n\n".join(_machine_table(results[name]) for name in results if name != "about")
 
 
 def _machine_table(results: dict[str, Any]) -> str:
@@ -181,30 +180,19 @@ def _machine_table(results: dict[str, Any]) -> str:
         f"{name} {times['p50']:.0f} / {times['p95']:.0f} ms"
         for name, times in results["latency_ms"].items()
     )
-    return TABLE.format(
-        rows="\n".join(rows),
-        latency=latency,
-        sentences=results["sentences"],
-        **results["machine"],
-    )
+    last = f"Single sentences with greedy search, p50 / p95: {latency}."
+    return "\n\n".join([origin(results["about"]), markdown(HEAD.split(";"), rows), last])
 
 
-def _row(results: dict[str, Any], name: str, precision: str) -> str:
+def _row(results: dict[str, Any], name: str, precision: str) -> list[str]:
     result = results[name]
     ratio, rates = result["overhead"][precision], result["sentences per second"]
-    return (
-        f"| {name} | {precision} | {result['bleu'][precision]:.1f} ({result['bleu']['torch']:.1f}) "
-        f"| {result['same as torch'][precision]} | {rates[f'engine {precision}']:.0f} "
-        f"| {rates[f'bare {precision}']:.0f} "
-        f"| {ratio['ratio']:.2f} ({ratio['from']:.2f}–{ratio['to']:.2f}) |"
-    )
-
-
-if __name__ == "__main__":
-    report = measure(Path(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else 1_000)
-    print(json.dumps(report, indent=2))
-    if len(sys.argv) > 2:
-        out = Path(sys.argv[2])
-        others = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
-        text = json.dumps({**others, report["machine"]["machine"]: report}, indent=2)
-        out.write_text(f"{text}\n", encoding="utf-8")
+    return [
+        name,
+        precision,
+        f"{result['bleu'][precision]:.1f} ({result['bleu']['torch']:.1f})",
+        f"{result['same as torch'][precision]}",
+        f"{rates[f'engine {precision}']:.0f}",
+        f"{rates[f'bare {precision}']:.0f}",
+        f"{ratio['ratio']:.2f} ({ratio['from']:.2f}–{ratio['to']:.2f})",
+    ]

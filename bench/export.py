@@ -1,14 +1,15 @@
-"""Compares a run with its exported forms: python -m bench.export RUN [COUNT]
+"""Outputs of a run, compared with those of its exported forms.
 
-It exports the run to the Marian format of Hugging Face and converts that folder with CTranslate2's own
+Exports the run to the Marian format of Hugging Face and converts that folder with CTranslate2's own
 converter. Then it translates sentences of the run's test split with seqloom, transformers and
-CTranslate2, with greedy search and with beam search, and prints how many outputs are equal, and every
+CTranslate2, with greedy search and with beam search, and shows how many outputs are equal, and every
 output that differs.
 """
 
-import sys
+import argparse
 import warnings
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,17 +32,27 @@ class Output(NamedTuple):
     score: float | None
 
 
-def main() -> None:
-    run = load(Path(sys.argv[1]), engine="torch")
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 500
-    texts = [example.source for example in islice(read_split(run.config.data, "test"), count)]
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path)
+    parser.add_argument(
+        "--sentences", type=int, default=500, help="of the test split (default: 500)"
+    )
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
+    run = load(options.run, engine="torch")
+    pairs = islice(read_split(run.config.data, "test"), options.sentences)
+    texts = [example.source for example in pairs]
+    results: dict[str, Any] = {}
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "marian"
         print(export_run(run, "huggingface", folder))
         for beams in (1, 5):
             ours = translate_with_seqloom(run, texts, beams)
-            report(f"transformers, beam {beams}", texts, ours, transformers(folder, texts, beams))
-            report(f"CTranslate2, beam {beams}", texts, ours, ctranslate2(folder, texts, beams))
+            for name, translate in (("transformers", transformers), ("CTranslate2", ctranslate2)):
+                theirs = translate(folder, texts, beams)
+                results[f"{name}, beam {beams}"] = compare(texts, ours, theirs)
+    yield results
 
 
 def translate_with_seqloom(run: Run, texts: Sequence[str], beams: int) -> list[Prediction]:
@@ -113,19 +124,29 @@ def ctranslate2(folder: Path, texts: Sequence[str], beams: int) -> list[Output]:
     ]
 
 
-def report(
-    name: str, texts: Sequence[str], ours: Sequence[Prediction], theirs: Sequence[Output]
-) -> None:
-    """Print the number of equal outputs, and each difference with both scores."""
-    rows = list(zip(texts, ours, theirs, strict=True))
-    different = [row for row in rows if row[1].text != row[2].text]
-    print(f"{name}: {len(rows) - len(different)} of {len(rows)} outputs are equal")
-    for text, prediction, output in different:
-        limit = "" if prediction.finished else ", reached the length limit"
-        print(f"  {text}\n    seqloom ({prediction.score:.4f}{limit}): {prediction.text}")
-        score = "" if output.score is None else f" ({output.score:.4f})"
-        print(f"    other{score}: {output.text}")
+def compare(
+    texts: Sequence[str], ours: Sequence[Prediction], theirs: Sequence[Output]
+) -> dict[str, Any]:
+    """The number of equal outputs, and each difference with both scores."""
+    different = [
+        {
+            "source": text,
+            "seqloom": prediction.text,
+            "score": prediction.score,
+            "finished": prediction.finished,
+            "other": output.text,
+            "other score": output.score,
+        }
+        for text, prediction, output in zip(texts, ours, theirs, strict=True)
+        if prediction.text != output.text
+    ]
+    return {"equal": len(texts) - len(different), "outputs": len(texts), "different": different}
 
 
-if __name__ == "__main__":
-    main()
+def table(results: dict[str, Any]) -> str:
+    lines = []
+    for name, result in results.items():
+        if name != "about":
+            lines.append(f"{name}: {result['equal']} of {result['outputs']} outputs are equal")
+            lines += [f"  {each}" for each in result["different"]]
+    return "\n".join(lines)

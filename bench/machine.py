@@ -1,11 +1,9 @@
-"""Facts stored with a measurement: machine, versions, seed, command and date."""
+"""Facts stored with a measurement: machine, versions, commit and date."""
 
 import os
 import platform
-import shlex
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,15 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 
 
-def describe_environment(seed: int) -> dict[str, Any]:
+def describe_environment() -> dict[str, Any]:
+    """What is stored with the results of a program: the GPU or the processor, versions and date."""
     import torch
 
     return {
-        "machine": describe_processor(),
+        "machine": accelerator_name() if torch.cuda.is_available() else describe_processor(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
-        "seed": seed,
-        "command": shlex.join(["python", "-m", "bench", *sys.argv[1:]]),
         "date": time.strftime("%Y-%m-%d"),
     }
 

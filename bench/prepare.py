@@ -1,4 +1,4 @@
-"""Measures how large text is prepared for training: python -m bench.prepare --pairs 3000000
+"""Preparing large text for training.
 
 Pairs are made from the bundled sentences. CPU times are those of all processes together, so that
 they can be compared on a busy machine. Wall times mean something only on an idle one.
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from importlib.resources import files
 from itertools import chain, islice
@@ -23,8 +24,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-
-from bench.machine import describe_environment
 
 VOCABULARY = 8_000
 RECIPE = """\
@@ -148,9 +147,9 @@ def first_step(folder: Path) -> dict[str, Any]:
     return {"wall": round(begins[0] - started, 2)}
 
 
-def measure(name: str, folder: Path, part_mib: int, workers: int = 1) -> dict[str, Any]:
+def measure_step(name: str, folder: Path, part_mib: int, workers: int = 1) -> dict[str, Any]:
     """Run one measurement in a new process."""
-    command = [sys.executable, "-m", "bench.prepare", "--step", name, "--folder", str(folder)]
+    command = [sys.executable, "-m", "bench", "prepare", "--step", name, "--folder", str(folder)]
     command += ["--part-mib", str(part_mib)]
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
@@ -178,12 +177,12 @@ def measure_size(
         write_pairs(folder / "pairs.tsv", pairs, seed)
         write_pairs(folder / "dev.tsv", 100, seed + 1)
         (folder / "recipe.toml").write_text(RECIPE.format(folder=folder, size=VOCABULARY))
-        yield "vocabularies", measure("vocabularies", folder, part_mib)
-        yield "reference", measure("reference", folder, part_mib)
+        yield "vocabularies", measure_step("vocabularies", folder, part_mib)
+        yield "reference", measure_step("reference", folder, part_mib)
         first: dict[str, bytes] | None = None
         for count in workers:
             shutil.rmtree(folder / "cache" / "seqloom" / "prepared", ignore_errors=True)
-            yield f"{count} workers", measure("corpus", folder, part_mib, count)
+            yield f"{count} workers", measure_step("corpus", folder, part_mib, count)
             files_now = prepared_bytes(folder)
             yield f"{count} workers: same bytes", first in (None, files_now)
             first = first or files_now
@@ -196,31 +195,42 @@ def measure_size(
                 "prepared": round(prepared / pairs, 1),
             },
         )
-        yield "second start, corpus", measure("corpus", folder, part_mib)
-        measure("training", folder, part_mib)  # prepares the dev split
-        yield "second start, first step", measure("training", folder, part_mib)
+        yield "second start, corpus", measure_step("corpus", folder, part_mib)
+        measure_step("training", folder, part_mib)  # prepares the dev split
+        yield "second start, first step", measure_step("training", folder, part_mib)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=int, nargs="+", default=[100_000])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--part-mib", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.step == "training":
-        print(json.dumps(first_step(options.folder)))
-        return
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
     if options.step:
-        print(json.dumps(step(options.step, options.folder, options.workers[0], options.part_mib)))
-        return
-    print(json.dumps(describe_environment(options.seed)))
+        measured = (
+            first_step(options.folder)
+            if options.step == "training"
+            else step(options.step, options.folder, options.workers[0], options.part_mib)
+        )
+        print(json.dumps(measured))
+        sys.exit()
+    results: dict[str, Any] = {}
     for pairs in options.pairs:
+        results[f"{pairs:,}"] = sizes = {}
         for name, value in measure_size(pairs, options.workers, options.part_mib, options.seed):
+            sizes[name] = value
             print(f"{pairs:>12,}  {name}: {value}", flush=True)
+            yield results
 
 
-if __name__ == "__main__":
-    main()
+def table(results: dict[str, Any]) -> str:
+    return "\n".join(
+        f"{pairs} pairs, {name}: {value}"
+        for pairs, sizes in results.items()
+        if pairs != "about"
+        for name, value in sizes.items()
+    )

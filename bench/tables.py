@@ -62,8 +62,10 @@ def render(name: str, arguments: Sequence[str], folder: Path = store.STORE) -> s
     """The Markdown of a generated part."""
     content = store.read(name, folder)
     if name not in study_names():
+        if list(arguments) == ["about"]:
+            return origin(content["about"])
         program = PROGRAMS[EARLIER.get(name, name)]
-        table: Callable[..., str] = getattr(import_module(program.module), program.table)
+        table: Callable[..., str] = import_module(program.module).table
         return table(content, *arguments)
     study = load_study(name)
     kind, *rest = arguments
@@ -72,6 +74,19 @@ def render(name: str, arguments: Sequence[str], folder: Path = store.STORE) -> s
     if kind in study.tables:
         return changes_table(study, content or [], study.tables[kind], *rest)
     return study.find(kind)(study, content or [], *rest)
+
+
+def origin(about: dict[str, Any]) -> str:
+    """A line with the machine, versions, date and command of a measurement."""
+    facts = [about["machine"]]
+    facts += [
+        f"{name} {about[name.lower()]}" for name in ("Python", "torch") if name.lower() in about
+    ]
+    facts += [f"CTranslate2 {about['CTranslate2']}"] if "CTranslate2" in about else []
+    facts += [f"{about['threads']} threads"] if "threads" in about else []
+    facts += [f"seed {about['seed']}"] if "seed" in about else []
+    facts += [about["date"]] if "date" in about else []
+    return f"*{'; '.join(facts)}; `{about['command']}`.*"
 
 
 def about(records: Sequence[Record], recipe: str | None = None, *scores: str) -> str:

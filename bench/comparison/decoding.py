@@ -11,8 +11,8 @@ from bench.comparison.options import (
     add_common_options,
     check_complete,
     describe_comparison,
+    describe_rounds,
     measure_systems,
-    origin,
     prepared_folder,
     round_plan,
     select_peers,
@@ -51,7 +51,7 @@ def measure(options: Namespace) -> Iterator[dict[str, Any]]:
         if "rounds" in system:
             windows = system["rounds"]
             system["rounds"] = [dict(zip(SETTINGS, each, strict=True)) for each in windows]
-    yield {**describe_comparison(folder, options), "contenders": systems}
+    yield {**describe_comparison(options), "contenders": systems}
 
 
 def draw() -> None:
@@ -61,7 +61,7 @@ def draw() -> None:
 def table(results: dict[str, Any]) -> str:
     seconds = results["contenders"]["seqloom"]["about"]["seconds_to_prepare"]
     compiled = f"Compiling both searches of `--engine compiled` took {seconds:.0f} s.\n"
-    return "\n".join([origin(results), compiled, speed_table(results["contenders"])])
+    return "\n".join([describe_rounds(results), compiled, speed_table(results["contenders"])])
 
 
 def speeds(system: dict[str, Any], setting: str) -> list[float]:

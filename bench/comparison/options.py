@@ -18,8 +18,6 @@ from bench.comparison.rounds import (
     start_workers,
 )
 from bench.comparison.systems import System
-from bench.comparison.workload import Workload
-from bench.machine import describe_environment
 from bench.store import ROOT, STORE
 
 WORK = ROOT / "bench" / ".work"
@@ -52,14 +50,10 @@ def prepared_folder(options: Namespace) -> Path:
     return prepare(data, WORK / ("tatoeba" if data == "tatoeba" else "multi30k"))
 
 
-def describe_comparison(folder: Path, options: Namespace) -> dict[str, Any]:
+def describe_comparison(options: Namespace) -> dict[str, Any]:
     is_tatoeba = options.data == "tatoeba"
-    seed = Workload.load(folder / "transformer.json").seed
-    return {
-        "about": {**describe_environment(seed), "command": options.command},
-        "data": "Tatoeba German→English (bundled)" if is_tatoeba else "Multi30k German→English",
-        "rounds": options.rounds,
-    }
+    data = "Tatoeba German→English (bundled)" if is_tatoeba else "Multi30k German→English"
+    return {"data": data, "rounds": options.rounds}
 
 
 def round_plan(options: Namespace, windows_per_round: int = 1) -> RoundPlan:
@@ -117,11 +111,5 @@ def measure_systems(
     return results
 
 
-def origin(results: dict[str, Any]) -> str:
-    """A line with the machine, versions, date and command of the measurement."""
-    about = results["about"]
-    return (
-        f"*{about['machine']}; Python {about['python']}, torch {about['torch']}, "
-        f"{about['threads']} threads; seed {about['seed']}; {about['date']}; "
-        f"`{about['command']}`; {results['rounds']} rounds, {results['data']}.*\n"
-    )
+def describe_rounds(results: dict[str, Any]) -> str:
+    return f"{results['data']}; median of {results['rounds']} rounds, lowest–highest.\n"

@@ -16,8 +16,8 @@ from bench.comparison.options import (
     add_common_options,
     check_complete,
     describe_comparison,
+    describe_rounds,
     measure_systems,
-    origin,
     prepared_folder,
     round_plan,
     select_peers,
@@ -61,7 +61,7 @@ def measure(options: Namespace) -> Iterator[dict[str, Any]]:
             )
             for start in range(0, max(len(peers), 1), options.together)
         ]
-    yield {**describe_comparison(folder, options), "models": models}
+    yield {**describe_comparison(options), "models": models}
 
 
 def compare(path: Path, peers: Sequence[System], plan: RoundPlan) -> Group:
@@ -95,7 +95,7 @@ def draw() -> None:
 
 def table(results: dict[str, Any], sites: str = "sites") -> str:
     """The speeds for each model, and with `sites` what the systems do differently."""
-    parts = [origin(results)]
+    parts = [describe_rounds(results)]
     for model, groups in results["models"].items():
         parts.append(f"**{MODELS[model]}**\n\n{speed_table(groups)}\n")
         if sites == "sites":

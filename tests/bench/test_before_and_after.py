@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from bench import page_speed, serving
-from bench.checkout import checkout_folder, in_turn
+from bench.serving import page, service
+from bench.serving.checkout import checkout_folder, in_turn
 
-ABOUT = dict.fromkeys(("command", "date", "machine", "torch", "threads"), "?")
 SERVER = """
 import os, sys
 def run():
@@ -31,7 +30,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_server_has_the_code_of_its_checkout(checkout: Path, tmp_path: Path) -> None:
-    with serving.running_server(tmp_path / "run", checkout=checkout) as port:
+    with service.running_server(tmp_path / "run", checkout=checkout) as port:
         assert port == str(checkout / "src").count("/")
 
 
@@ -49,13 +48,13 @@ def test_every_server_is_once_the_first(monkeypatch: pytest.MonkeyPatch) -> None
         times += [port / 1000] * len(texts)
         return 100.0 / port, [f"{text} {port == 3}" for text in texts]
 
-    monkeypatch.setattr(serving, "measure_throughput", translate)
-    ports = {serving.MERGED: 1, serving.SINGLE: 2, serving.BEFORE: 3}
-    figures = {name: serving.LoadFigures() for name in ports}
+    monkeypatch.setattr(service, "measure_throughput", translate)
+    ports = {service.MERGED: 1, service.SINGLE: 2, service.BEFORE: 3}
+    figures = {name: service.LoadFigures() for name in ports}
     for number, texts in enumerate([["a", "b"], ["c", "d"], ["e", "f"]]):
-        serving.measure_load(ports, number, texts, 4, figures)
+        service.measure_load(ports, number, texts, 4, figures)
     assert order == [1, 2, 3, 3, 2, 1, 2, 3, 1]
-    compared = serving.compare_with_before(figures, "b6544ab5")
+    compared = service.compare_with_before(figures, "b6544ab5")
     assert compared["throughput_ratio_median"] == pytest.approx(3)
     assert compared["p50_ms"] == compared["p95_ms"] == pytest.approx(3)
     assert compared["different_translations"] == 6
@@ -72,12 +71,11 @@ def serving_results(**more: Any) -> dict[str, Any]:
         "run": "demo",
         "clients": 32,
         "requests": 60,
-        "requests_a_second": {serving.MERGED: [110.0, 90.0, 120.0], serving.SINGLE: [30.0] * 3},
+        "requests_a_second": {service.MERGED: [110.0, 90.0, 120.0], service.SINGLE: [30.0] * 3},
         "times_faster": [3.0] * 3,
         "merged_p50_ms": 200.0,
         "merged_p95_ms": 250.0,
         "first_answer_seconds": [3.0],
-        "about": ABOUT,
         **more,
     }
 
@@ -92,16 +90,16 @@ def test_the_report_of_the_service_has_both_versions() -> None:
         "throughput_ratio_median": 1.1,
         "different_translations": 2,
     }
-    report = serving.format_report(serving_results(before=before))
+    report = service.table(serving_results(before=before))
     assert "| commit b6544ab5 | 100.0 | 100 ms | 200 ms | 2.00 |" in report
     assert "| present version | 110.0 | 200 ms | 250 ms | 1.25 |" in report
-    assert "| **1.10** | 2.00 | 1.25 | |" in report
+    assert "| **1.10** | 2.00 | 1.25 |  |" in report
     assert "2 of 60 translations differ" in report
-    assert "commit" not in serving.format_report(serving_results())
+    assert "commit" not in service.table(serving_results())
 
 
 def page_results(milliseconds: float) -> dict[str, dict[str, float]]:
-    return {each.name: page_speed.summarise([milliseconds] * 9) for each in page_speed.MEASURES}
+    return {each.name: page.summarise([milliseconds] * 9) for each in page.MEASURES}
 
 
 def test_the_report_of_the_page_has_both_versions() -> None:
@@ -109,18 +107,17 @@ def test_the_report_of_the_page_has_both_versions() -> None:
         "now_ms": page_results(150),
         "run": "demo",
         "load_before": 0.1,
-        "about": ABOUT,
     }
-    assert "before" not in page_speed.render_table(results).splitlines()[5]
+    assert "before" not in page.table(results).splitlines()[2]
     before = page_results(1200)
-    del before[page_speed.IMPORT_TORCH.name]  # the same for both versions
-    table = page_speed.render_table({**results, "before_ms": before, "before_commit": "b6544ab5"})
-    assert "commit b6544ab5" in table
-    rows = [line for line in table.splitlines() if line.startswith("|")]
+    del before[page.IMPORT_TORCH.name]  # the same for both versions
+    text = page.table({**results, "before_ms": before, "before_commit": "b6544ab5"})
+    assert "commit b6544ab5" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len({row.count("|") for row in rows}) == 1, "all rows have the same number of cells"
-    assert "| first contentful paint | 150 ms | 150 ms | 1.2 s | 1.2 s | 0.12 |" in table
+    assert "| first contentful paint | 150 ms | 150 ms | 1.2 s | 1.2 s | 0.12 |" in text
 
 
 def test_p95_is_the_maximum_of_few_values() -> None:
-    assert page_speed.summarise([3.0, 1.0, 2.0]) == {"p50": 2, "p95": 3, "count": 3}
-    assert page_speed.summarise([float(number) for number in range(1, 41)])["p95"] == 38
+    assert page.summarise([3.0, 1.0, 2.0]) == {"p50": 2, "p95": 3, "count": 3}
+    assert page.summarise([float(number) for number in range(1, 41)])["p95"] == 38

@@ -1,5 +1,6 @@
 """The latency benchmark measures every engine that supports the run, and no other."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_every_engine_that_supports_the_run_is_measured(
     monkeypatch.setattr(latency, "ENGINES", ("torch", "ctranslate2"))  # compiling takes a minute
     symbols = tuple(f"data.{split}.symbols=12" for split in ("train", "dev", "test"))
     train(tiny_config(*sides, *symbols, "training.steps=2"), tmp_path / "run")
-    report = latency.measure(tmp_path / "run", 10)
+    (report,) = latency.measure(Namespace(run=tmp_path / "run", sentences=10))
     assert [name.split()[0] for name in report["engines"]] == engines
     for by_search in report["engines"].values():
         assert list(by_search) == list(latency.DECODINGS)

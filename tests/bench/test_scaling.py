@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.scaling import table
 from bench.scaling.metrics import growth_exponent
+from bench.scaling.program import memory_above_smallest, table, tokenising_seconds
 from bench.scaling.synthetic_pairs import write_pairs
-from bench.scaling.table import memory_above_smallest, tokenising_seconds
 
 MIB = 2**20
 

@@ -15,9 +15,9 @@ from bench.comparison.workload import (
     matmul_flops,
     weights_per_token,
 )
+from bench.gpu.training import progress_speed
 from bench.peers.seqloom.recipe import config_for
 from bench.store import STORE
-from bench.train_gpu import progress_speed
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 

@@ -1,6 +1,4 @@
-"""Translate a file on a GPU, as `seqloom translate` does, in several ways.
-
-    python -m bench.file_gpu OUT.json --multi30k FOLDER
+"""Translating a file on a GPU, as `seqloom translate` does, in several ways.
 
 Trains the recipe `multi30k-de-en-fast` and translates its 29,000 training sources in portions of
 1,000 and of 10,000 lines. In one case, finished outputs stay in their batch until its longest output
@@ -9,13 +7,11 @@ each case captures its batch shapes; further passes are measured.
 """
 
 import argparse
-import datetime
-import json
-import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,6 +19,7 @@ from unittest.mock import patch
 import torch
 
 import seqloom
+from bench.tables import markdown
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.decoding import BeamConfig, GreedyConfig, SearchConfig
 from seqloom.data.readers.text_files import read_lines
@@ -35,18 +32,6 @@ RECIPE = "multi30k-de-en-fast"
 SEARCHES: dict[str, SearchConfig] = {"greedy": GreedyConfig(), "beam 5": BeamConfig(width=5)}
 CASES = [(portion, smaller) for portion in (CPU_PORTION, GPU_PORTION) for smaller in (False, True)]
 """(lines per portion, True if the last sources of a batch continue in a smaller batch)"""
-TEXT = """One {machine}, torch {torch}, Python {python}. The recipe `multi30k-de-en-fast` translates {lines:,} German lines, text in and
-text out, in the precision of its weights (fp32). "First pass" is the first translation of the file, in seconds: it captures a
-CUDA graph for each batch shape. Lines per second are measured in {passes} further passes: median (lowest–highest). "Smaller
-batches" means that the last sources of a batch continue in a smaller one; otherwise finished outputs stay in the batch until its
-longest output is complete. `seqloom translate` uses smaller batches, and on a GPU portions of 10,000 lines. "Equal" is the
-number of outputs that equal those of the first row with this search. Written by
-`python -m bench.file_gpu docs/results/benchmarks/file-gpu.json --multi30k FOLDER`; measured {measured}.
-
-| search | lines per portion | smaller batches | lines/s | first pass, s | equal |
-|---|---|---|---|---|---|
-{rows}
-"""
 
 
 def translate(run: Run, lines: Sequence[str], search: SearchConfig, portion: int) -> list[str]:
@@ -59,7 +44,7 @@ def translate(run: Run, lines: Sequence[str], search: SearchConfig, portion: int
     return outputs
 
 
-def measure(
+def measure_cases(
     run: Run, lines: Sequence[str], search: SearchConfig, passes: int
 ) -> list[dict[str, Any]]:
     results: list[dict[str, Any]] = []
@@ -86,48 +71,41 @@ def measure(
     return results
 
 
+HEAD = "search;lines per portion;smaller batches;lines/s;first pass, s;equal"
+
+
 def table(results: dict[str, Any]) -> str:
-    """The section of docs/benchmarks.md."""
     rows = []
     for search, cases in results["searches"].items():
         for case in cases:
             rates = sorted(results["lines"] / seconds for seconds in case["seconds"])
             rows.append(
-                f"| {search} | {case['portion']:,} | {'yes' if case['smaller'] else 'no'} "
-                f"| {statistics.median(rates):,.0f} ({rates[0]:,.0f}–{rates[-1]:,.0f}) "
-                f"| {case['first_seconds']:.1f} | {case['equal']:,} |"
+                [
+                    search,
+                    f"{case['portion']:,}",
+                    "yes" if case["smaller"] else "no",
+                    f"{statistics.median(rates):,.0f} ({rates[0]:,.0f}–{rates[-1]:,.0f})",
+                    f"{case['first_seconds']:.1f}",
+                    f"{case['equal']:,}",
+                ]
             )
-    return TEXT.format(**(results | {"rows": "\n".join(rows)}))
+    return markdown(HEAD.split(";"), rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--multi30k", type=Path, required=True, metavar="FOLDER")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, required=True, help="folder with the folder multi30k")
     parser.add_argument("--passes", type=int, default=3)
-    arguments = parser.parse_args()
-    config = load_recipe(RECIPE, [f"data.folder={arguments.multi30k}"]).config
-    lines = list(read_lines(arguments.multi30k / "train.de.gz"))
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
+    multi30k = options.data / "multi30k"
+    config = load_recipe(RECIPE, [f"data.folder={multi30k}"]).config
+    lines = list(read_lines(multi30k / "train.de.gz"))
     with tempfile.TemporaryDirectory() as folder:
         seqloom.train(config, Path(folder) / "run")
         run = seqloom.load(Path(folder) / "run")
-        report = {
-            "machine": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "lines": len(lines),
-            "passes": arguments.passes,
-            "searches": {
-                name: measure(run, lines, search, arguments.passes)
-                for name, search in SEARCHES.items()
-            },
+        searches = {
+            name: measure_cases(run, lines, search, options.passes)
+            for name, search in SEARCHES.items()
         }
-    arguments.out.write_text(json.dumps(report, indent=1))
-    print(table(report))
-
-
-if __name__ == "__main__":
-    main()
+    yield {"lines": len(lines), "passes": options.passes, "searches": searches}

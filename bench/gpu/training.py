@@ -1,32 +1,31 @@
-"""Measure training speed on a GPU over complete epochs.
-
-    python -m bench.train_gpu OUT.json --multi30k FOLDER [--only NAME …]
+"""Training speed on a GPU over complete epochs.
 
 Every setting runs the training loop of seqloom on Multi30k de→en, including planning, packing and
 copying of batches. Each new batch shape is captured (and compiled, if enabled) once; this time is
 reported separately. `check-…` compares the losses of fifty captured and fifty plain steps in fp32.
 `progress-line` runs the command `seqloom train` and reads the speed that it reports.
-With `--only`, the other results in OUT.json are kept.
+With `--only`, the other results are kept.
 """
 
 import argparse
 import datetime
 import json
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from bench.marian import BatchShape, TrainingSettings, time_training
+from bench.gpu.marian import BatchShape, time_training
+from bench.tables import markdown
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.device import best_device
@@ -111,14 +110,14 @@ def count_tokens(batch: Batch) -> BatchCounts:
 def time_steps(session: Session, steps: int) -> float:
     """Seconds for so many steps of the training loop."""
     torch.cuda.synchronize()
-    start = time.perf_counter()
+    start = perf_counter()
     for _ in range(steps):
         loop.take_step(session)
     torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return perf_counter() - start
 
 
-def measure(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, Any]:
+def measure_epochs(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, Any]:
     """Time the first epoch, without the time of capturing, and the second."""
     session = open_training(folder, multi30k, changes)
     stream = session.stream
@@ -188,13 +187,12 @@ def measure_marian(multi30k: Path, folder: Path, budget: str, cudnn: bool | None
     corpus = session.stream.corpus
     assert isinstance(corpus, Corpus)
     shapes = full_batches(corpus, int(budget.split("=")[1]))
-    settings = TrainingSettings(passes=3, cudnn_attention=cudnn)
-    passes = time_training(shapes, settings=settings)
+    first, second, third = time_training(shapes, cudnn_attention=cudnn)
     return {
         "cudnn_attention": "as torch chooses" if cudnn is None else cudnn,
-        "target_tokens_per_second": passes[0].tokens_per_second,
-        "second_epoch_target_tokens_per_second": passes[1].tokens_per_second,
-        "third_epoch_target_tokens_per_second": passes[2].tokens_per_second,
+        "target_tokens_per_second": first,
+        "second_epoch_target_tokens_per_second": second,
+        "third_epoch_target_tokens_per_second": third,
         "steps": len(shapes),
     }
 
@@ -247,50 +245,30 @@ def progress_speed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+LARGE_BASE = "Transformer-base, 25,600-token batches"
+SMALL_BASE = "Transformer-base, 4,096-token batches"
+GRU = "GRU with attention and input feeding, 4,096"
+MARIAN = "Hugging Face Marian, plain loop"
+NO_CUDNN = f"{MARIAN}, without attention kernels of cuDNN"
 LABELS = {
-    "transformer-25k": ("Transformer-base, 25,600-token batches", "captured, fused kernels"),
-    "transformer-25k-compiled": (
-        "Transformer-base, 25,600-token batches",
-        "captured and compiled",
-    ),
-    "marian-25k": ("Transformer-base, 25,600-token batches", "Hugging Face Marian, plain loop"),
-    "marian-25k-without-cudnn": (
-        "Transformer-base, 25,600-token batches",
-        "Hugging Face Marian, plain loop, without attention kernels of cuDNN",
-    ),
-    "transformer-4k": ("Transformer-base, 4,096-token batches", "captured, fused kernels"),
-    "transformer-4k-compiled": ("Transformer-base, 4,096-token batches", "captured and compiled"),
-    "transformer-4k-plain": ("Transformer-base, 4,096-token batches", "plain loop"),
-    "marian-4k-without-cudnn": (
-        "Transformer-base, 4,096-token batches",
-        "Hugging Face Marian, plain loop, without attention kernels of cuDNN",
-    ),
-    "recurrent-4k": ("GRU with attention and input feeding, 4,096", "captured and compiled"),
-    "recurrent-4k-uncompiled": ("GRU with attention and input feeding, 4,096", "captured"),
-    "recurrent-4k-plain": ("GRU with attention and input feeding, 4,096", "plain loop"),
+    "transformer-25k": (LARGE_BASE, "captured, fused kernels"),
+    "transformer-25k-compiled": (LARGE_BASE, "captured and compiled"),
+    "marian-25k": (LARGE_BASE, MARIAN),
+    "marian-25k-without-cudnn": (LARGE_BASE, NO_CUDNN),
+    "transformer-4k": (SMALL_BASE, "captured, fused kernels"),
+    "transformer-4k-compiled": (SMALL_BASE, "captured and compiled"),
+    "transformer-4k-plain": (SMALL_BASE, "plain loop"),
+    "marian-4k-without-cudnn": (SMALL_BASE, NO_CUDNN),
+    "recurrent-4k": (GRU, "captured and compiled"),
+    "recurrent-4k-uncompiled": (GRU, "captured"),
+    "recurrent-4k-plain": (GRU, "plain loop"),
 }
-TEXT = """One {machine}, torch {torch}, Python {python}. Multi30k de→en, 10,000 joint BPE pieces, bf16 with fp32 weights. Target
-tokens per second, without padding, over a complete epoch, including planning, packing and copying of batches. Each new
-batch shape is captured as a CUDA graph (and compiled) once; the column "capturing" has this time, which the speed of the
-first epoch excludes. The column "later" is the second epoch, for Hugging Face the faster of the second and the third.
-On a machine that has not compiled the Triton kernels yet, the first setting compiles them in the column "capturing".
-Transformer-base has 6+6 layers of width 512, the GRU has width 512. Dropout of 0.1 is applied to
-embeddings and to the outputs of sublayers or states. Fused kernels (`nn/fast/fused_transformer.py`) are the default for
-these layers. Written by
-`python -m bench.train_gpu docs/results/benchmarks/training-gpu.json --multi30k FOLDER`.
-
-| model | loop | first epoch | later | capturing | padding source / target | memory | measured |
-|---|---|---|---|---|---|---|---|
-{rows}
-
-{command}Largest difference between the losses of fifty captured and fifty plain steps in fp32 without dropout: {checks}.
-"""
+HEAD = "model;loop;first epoch;later;capturing;padding source / target;memory;measured"
 
 
-def format_row(label: tuple[str, str], result: dict[str, Any]) -> str:
-    model, loop_name = label
+def format_row(label: tuple[str, str], result: dict[str, Any]) -> list[str]:
     if "failed" in result:
-        return f"| {model} | {loop_name} | failed: {result['failed'][-1]} | | | | | |"
+        return [*label, f"failed: {result['failed'][-1]}", "", "", "", "", ""]
     padding = memory = capturing = ""
     if "padding" in result:
         padding = " / ".join(f"{100 * share:.0f} %" for share in result["padding"].values())
@@ -299,29 +277,34 @@ def format_row(label: tuple[str, str], result: dict[str, Any]) -> str:
     first = f"{result['target_tokens_per_second']:,.0f}"
     names = ("second_epoch_target_tokens_per_second", "third_epoch_target_tokens_per_second")
     later = f"{max(result.get(name, 0.0) for name in names):,.0f}"
-    cells = (model, loop_name, first, later, capturing, padding, memory)
-    return f"| {' | '.join(cells)} | {result.get('measured', 'earlier')} |"
+    measured = result.get("measured", "earlier")
+    return [*label, first, later, capturing, padding, memory, measured]
 
 
 def table(results: dict[str, Any]) -> str:
-    """The section of docs/benchmarks.md."""
     rows = [format_row(label, results[name]) for name, label in LABELS.items() if name in results]
     checks = ", ".join(
         f"{name.removeprefix('check-')} {results[name]['largest_difference']:.1g}"
         for name in CHECKS
         if "largest_difference" in results.get(name, {})
     )
-    measured = results.get("progress-line", {})
-    command = format_command(measured) if "mean" in measured else ""
-    return TEXT.format(rows="\n".join(rows), checks=checks, command=command, **results)
+    parts = [markdown(HEAD.split(";"), rows)]
+    if "mean" in results.get("progress-line", {}):
+        parts.append(format_command(results["progress-line"]))
+    parts.append(
+        "Largest difference between the losses of fifty captured and fifty plain steps in fp32 without "
+        f"dropout: {checks}."
+    )
+    return "\n\n".join(parts)
 
 
 def format_command(result: dict[str, Any]) -> str:
-    return f"""The command `seqloom train` with preset base, 10,000 pieces and batches of 25,000 tokens reports {result["mean"]:,.0f} target
-tokens per second on average, in steps {FIRST_COUNTED + 1} to {result["steps"] - LOG_EVERY} (single reports, each over {LOG_EVERY} steps: {result["lowest"]:,.0f}
-to {result["highest"]:,.0f}); measured {result["measured"]}.
-
-"""
+    return (
+        "The command `seqloom train` with preset base, 10,000 pieces and batches of 25,000 tokens "
+        f"reports {result['mean']:,.0f} target\ntokens per second on average, in steps "
+        f"{FIRST_COUNTED + 1} to {result['steps'] - LOG_EVERY} (single reports, each over {LOG_EVERY} "
+        f"steps: {result['lowest']:,.0f}\nto {result['highest']:,.0f}); measured {result['measured']}."
+    )
 
 
 MARIAN_RUNS = {
@@ -338,36 +321,25 @@ def run_setting(name: str, folder: Path, multi30k: Path) -> dict[str, Any]:
         return measure_command(multi30k, folder)
     if name in CHECKS:
         return check(folder, multi30k, CHECKS[name])
-    return measure(folder, multi30k, SETTINGS[name])
+    return measure_epochs(folder, multi30k, SETTINGS[name])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--multi30k", type=Path, required=True)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, required=True, help="folder with the folder multi30k")
     parser.add_argument("--only", nargs="*", metavar="NAME", help="settings to run (default: all)")
-    options = parser.parse_args()
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
     torch.set_num_threads(2)
-    results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
-    results |= {
-        "machine": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
+    results: dict[str, Any] = dict(options.earlier or {})
     for name in options.only or [*CHECKS, *SETTINGS, *MARIAN_RUNS, "progress-line"]:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                results[name] = run_setting(name, Path(folder) / "run", options.multi30k)
+                results[name] = run_setting(name, Path(folder) / "run", options.data / "multi30k")
             except Exception:
                 results[name] = {"failed": traceback.format_exc().splitlines()[-12:]}
         results[name]["measured"] = datetime.date.today().isoformat()
         print(name, json.dumps(results[name], indent=None), flush=True)
         torch.compiler.reset()
         torch.cuda.empty_cache()
-        options.out.write_text(json.dumps(results, indent=1))
-
-
-if __name__ == "__main__":
-    main()
+        yield results

@@ -1,4 +1,4 @@
-"""Measure the response times of the web page in a browser: python -m bench.page_speed RUN [--before CHECKOUT]
+"""Response times of the web page in a browser.
 
 Measures the time from `seqloom serve` to the first translation on the page, from opening the page to
 its first paint and to its first view, and from an action of the user to the drawn result. With
@@ -9,11 +9,11 @@ import argparse
 import json
 import math
 import os
-import shlex
 import statistics
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,12 +22,11 @@ from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from bench.checkout import PRESENT, add_before_option, commit_of, in_turn
-from bench.machine import describe_environment
-from bench.serving import LISTENING, running_server
+from bench.serving.checkout import PRESENT, add_before_option, commit_of, in_turn
+from bench.serving.service import LISTENING, running_server
+from bench.tables import markdown
 from tools.screenshots import chromium
 
-RESULTS = PRESENT / "docs" / "results" / "page.json"
 SENTENCES = (
     "Ich habe ihn gestern gesehen.",
     "Das gefällt mir.",
@@ -200,7 +199,9 @@ def measure_choice(page: Page, number: int, samples: Samples) -> None:
     page.wait_for_selector(CHANGED, state="detached")
 
 
-def measure(run: Path, checkouts: dict[str, Path], starts: int, loads: int) -> dict[str, Samples]:
+def measure_checkouts(
+    run: Path, checkouts: dict[str, Path], starts: int, loads: int
+) -> dict[str, Samples]:
     """Samples of each checkout. All of them are measured in turn."""
     samples: dict[str, Samples] = {name: {each.name: [] for each in MEASURES} for name in checkouts}
     names = list(checkouts)
@@ -237,73 +238,50 @@ def format_time(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
 
 
-def format_row(measure: PageMeasure, results: dict[str, Any]) -> str:
+def row(measure: PageMeasure, results: dict[str, Any]) -> list[str]:
     now = results["now_ms"][measure.name]
     cells = [measure.begin, measure.end, format_time(now["p50"]), format_time(now["p95"])]
     if "before_ms" in results:
         before = results["before_ms"].get(measure.name)
-        cells += (
-            [format_time(before["p50"]), format_time(before["p95"]), f"{now['p50'] / before['p50']:.2f}"]
-            if before
-            else [""] * 3
-        )  # fmt: skip
-    return f"| {' | '.join([*cells, measure.target])} |"
+        if before is None:
+            cells += ["", "", ""]
+        else:
+            ratio = f"{now['p50'] / before['p50']:.2f}"
+            cells += [format_time(before["p50"]), format_time(before["p95"]), ratio]
+    return [*cells, measure.target]
 
 
-def render_table(results: dict[str, Any]) -> str:
-    """Return the results as Markdown."""
-    facts, titles, align = results["about"], ["median", "p95"], ["---:"] * 2
+def table(results: dict[str, Any]) -> str:
+    head, compared = ["from", "to", "median", "p95"], ""
     if "before_ms" in results:
-        titles += ["median before", "p95 before", "ratio of medians"]
-        align += ["---:"] * 3
-        compared = (
-            f" Before: commit {results['before_commit']}, measured alternately on the same run."
-        )
-    else:
-        compared = ""
-    rows = "\n".join(format_row(each, results) for each in MEASURES)
-    return f"""# Response times of the web page
-
-Written by `{facts["command"]}` ({facts["date"]}) in a browser: {facts["machine"]}, torch {facts["torch"]}; load
-average before the measurement: {results["load_before"]}. Run: {results["run"]}.{compared}
-
-| from | to | {" | ".join(titles)} | target |
-|---|---|{"|".join(align)}|---:|
-{rows}
-
-A start is measured {results["now_ms"]["start_final"]["count"]} times, the opening of the page {results["now_ms"]["first_paint"]["count"]} times, an action
-{results["now_ms"]["typing"]["count"]} to {results["now_ms"]["choice"]["count"]} times. p95 is the maximum where there are fewer than 20 measurements.
-"""
+        head += ["median before", "p95 before", "ratio of medians"]
+        commit = results["before_commit"]
+        compared = f" Before: commit {commit}, measured alternately on the same run."
+    counts = {key: each["count"] for key, each in results["now_ms"].items()}
+    load = f"Load average before the measurement: {results['load_before']}. Run: {results['run']}.{compared}"
+    last = (
+        f"A start is measured {counts['start_final']} times, the opening of the page "
+        f"{counts['first_paint']} times, an action\n{counts['typing']} to {counts['choice']} times. p95 is "
+        "the maximum where there are fewer than 20 measurements."
+    )
+    rows = [row(each, results) for each in MEASURES]
+    return "\n\n".join([load, markdown([*head, "target"], rows), last])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--starts", type=int, default=STARTS, help="number of starts of the server")
     parser.add_argument("--loads", type=int, default=LOADS, help="number of times the page opens")
-    parser.add_argument("--out", type=Path, default=RESULTS)
     add_before_option(parser)
-    given = parser.parse_args()
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
     load = round(os.getloadavg()[0], 1)
-    checkouts = {"now": PRESENT} | ({"before": given.before} if given.before else {})
-    samples = measure(given.run, checkouts, given.starts, given.loads)
-    results = {
-        **{
-            f"{name}_ms": {key: summarise(values) for key, values in each.items() if values}
-            for name, each in samples.items()
-        },
-        **({"before_commit": commit_of(given.before)} if given.before else {}),
-        "run": given.run.name,
-        "load_before": load,
-        "about": {
-            **describe_environment(0),
-            "command": shlex.join(["python", "-m", "bench.page_speed", *sys.argv[1:]]),
-        },
+    checkouts = {"now": PRESENT} | ({"before": options.before} if options.before else {})
+    samples = measure_checkouts(options.run, checkouts, options.starts, options.loads)
+    times = {
+        f"{name}_ms": {key: summarise(values) for key, values in each.items() if values}
+        for name, each in samples.items()
     }
-    given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(render_table(results), encoding="utf-8")
-    print(render_table(results))
-
-
-if __name__ == "__main__":
-    main()
+    commit = {"before_commit": commit_of(options.before)} if options.before else {}
+    yield {**times, **commit, "run": options.run.name, "load_before": load}

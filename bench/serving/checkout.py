@@ -4,7 +4,7 @@ import argparse
 import subprocess
 from pathlib import Path
 
-PRESENT = Path(__file__).parents[1]
+PRESENT = Path(__file__).parents[2]
 
 
 def checkout_folder(text: str) -> Path:

@@ -1,6 +1,4 @@
-"""Time decoding on a GPU, and Hugging Face Marian `generate` if it is installed.
-
-    python -m bench.decode_gpu OUT.json [--alone]
+"""Decoding speed on a GPU, and that of Hugging Face Marian `generate`.
 
 Transformer-base, 10k vocabulary, random weights in bf16, outputs of 24 forced tokens. The program
 first compares captured with plain searches in float32. Then it times each batch after two warm-up
@@ -9,18 +7,20 @@ copy on the same GPU.
 """
 
 import argparse
-import json
-import platform
 import time
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench.decode_cpu import BASE, DecodingShape, marian_model, random_sources, seqloom_model
+from bench.gpu.marian import BASE, Size, build_marian
+from bench.tables import markdown
 from seqloom.config.loading.loader import load_recipe
+from seqloom.config.schema.model import ModelConfig
+from seqloom.core.batch import Padded
+from seqloom.core.signature import Signature, Tokens
 from seqloom.data.readers.splits import read_split
 from seqloom.decoding.beam import Beam
 from seqloom.decoding.fast.captured import CapturedSearch
@@ -28,28 +28,52 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest
+from seqloom.models.build import build_model
+from seqloom.models.seq2seq import Model
 from seqloom.text.preprocessing import Preprocessing
 from seqloom.text.subwords import SubwordTokenizer
 
 DEVICE = torch.device("cuda")
 TOKENS = 24
+SOURCE_LENGTH = 16
 STREAM = 8
 """Number of batches that are decoded one after the other."""
 BATCHES = [
-    (1, 1),
-    (64, 1),
-    (256, 1),
-    (1024, 1),
-    (4096, 1),
-    (8192, 1),
-    (128, 5),
-    (512, 5),
-    (1024, 5),
-    (2048, 5),
-    (4096, 5),
+    *((rows, 1) for rows in (1, 64, 256, 1024, 4096, 8192)),
+    *((rows, 5) for rows in (128, 512, 1024, 2048, 4096)),
 ]
 MARIAN_BATCHES = [(256, 1), (1024, 1), (128, 5), (512, 5)]
 """(batch size, beam width)"""
+
+
+def seqloom_model(shape: Size) -> Model:
+    """The original Transformer (post-norm, ReLU, tied embeddings) with random weights."""
+    part = {
+        "kind": "transformer",
+        "layers": shape.layers,
+        "width": shape.width,
+        "feedforward": shape.feedforward,
+        "norm": "post",
+        "attention": {
+            "kind": "attention",
+            "score": {"kind": "dot", "scale": "sqrt"},
+            "projection": "linear",
+            "values": "learned",
+            "heads": shape.heads,
+            "output_projection": True,
+        },
+    }
+    config = ModelConfig.model_validate({"encoder": part, "decoder": part, "tie": "all"})
+    ids = Tokens(shape.vocabulary)
+    torch.manual_seed(0)
+    return build_model(config, Signature(ids, ids, True)).eval().requires_grad_(False)
+
+
+def random_sources(shape: Size, batch: int) -> Padded:
+    generator = torch.Generator().manual_seed(1)
+    size = (batch, SOURCE_LENGTH)
+    values = torch.randint(4, shape.vocabulary, size, generator=generator)
+    return Padded(values, torch.full((batch,), SOURCE_LENGTH))
 
 
 def minimum_time(call: Callable[[], Any], repeats: int = 3) -> float:
@@ -72,7 +96,7 @@ def copy_bandwidth() -> float:
     return 2 * source.numel() / minimum_time(lambda: target.copy_(source), 5)
 
 
-def minimum_bytes(shape: DecodingShape, batch: int, beam: int) -> float:
+def minimum_bytes(shape: Size, batch: int, beam: int) -> float:
     """Bytes that decoding a batch in bf16 has to move at least.
 
     Weights once per step, keys and values of earlier positions once per row, those of the source
@@ -82,7 +106,7 @@ def minimum_bytes(shape: DecodingShape, batch: int, beam: int) -> float:
     layer = 8 * width**2 + 2 * width * shape.feedforward
     weights = 2 * (shape.layers * layer + shape.vocabulary * width)
     past = sum(range(1, TOKENS + 1)) * rows * shape.layers * 2 * width * 2
-    source = TOKENS * batch * shape.source_length * shape.layers * 2 * width * 2
+    source = TOKENS * batch * SOURCE_LENGTH * shape.layers * 2 * width * 2
     return TOKENS * weights + past + source + TOKENS * rows * shape.vocabulary * 2 * 2
 
 
@@ -91,7 +115,7 @@ def build_search(beam: int) -> Greedy | Beam:
     return Greedy(rules=rules) if beam == 1 else Beam(beam, rules=rules)
 
 
-def check(shape: DecodingShape) -> dict[str, Any]:
+def check(shape: Size) -> dict[str, Any]:
     """Compare captured with plain searches in float32, with all rules and a prefix."""
     model, source = seqloom_model(shape).to(DEVICE), random_sources(shape, 13).to(DEVICE)
     same, worst = 0, 0.0
@@ -121,7 +145,7 @@ def train_tokenizer(size: int) -> SubwordTokenizer:
     return tokenizer
 
 
-def time_seqloom(shape: DecodingShape, batch: int, beam: int, model: Any) -> dict[str, float]:
+def time_seqloom(shape: Size, batch: int, beam: int, model: Any) -> dict[str, float]:
     source = random_sources(shape, batch).to(DEVICE)
     search, request = (
         CapturedSearch(build_search(beam), torch.bfloat16),
@@ -176,7 +200,7 @@ def time_seqloom(shape: DecodingShape, batch: int, beam: int, model: Any) -> dic
     }
 
 
-def time_marian(shape: DecodingShape, batch: int, beam: int, model: Any) -> float:
+def time_marian(shape: Size, batch: int, beam: int, model: Any) -> float:
     source = random_sources(shape, batch).to(DEVICE)
 
     def decode() -> Any:
@@ -194,107 +218,60 @@ def time_marian(shape: DecodingShape, batch: int, beam: int, model: Any) -> floa
     return minimum_time(decode, 1)
 
 
-TEXT = """One {device}, torch {torch}, Python {python}. Transformer-base (6+6 layers of width 512, 8 heads, 10,000 pieces)
-with random weights in bf16 and outputs of 24 forced tokens. The column "seqloom" has the speed over {stream} batches, including
-the encoder, the search, the copy of the outputs to the host and {outputs}; the host reads the outputs of a batch while the
-GPU decodes the next one. "One batch" is the same for a single batch. "In replay" is the search alone on
-the GPU; "of bandwidth" is the minimum number of bytes that this search has to move, as a share of the copy bandwidth
-measured in the same run ({copies:.1f} TB/s). Marian is timed after two passes over the same shapes. Written by `python -m bench.decode_gpu docs/results/benchmarks/decoding-gpu.json`.
-
-| batch | beam | seqloom, tok/s | one batch | in replay | of bandwidth | Hugging Face `generate` | ratio |
-|---|---|---|---|---|---|---|---|
-{rows}
-
-In fp32, captured and plain searches give the same outputs for {check[same_outputs]} of {check[of]} sources, with scores
-within {check[largest_difference_of_scores]:.1g}.
-"""
+HEAD = "batch;beam;seqloom, tok/s;one batch;in replay;of bandwidth;Hugging Face `generate`;ratio"
 
 
 def table(results: dict[str, Any]) -> str:
-    """The section of docs/benchmarks.md."""
     marian = {(row["batch"], row["beam"]): row for row in results["rows"] if "marian" in row}
     rows = []
     for row in results["rows"]:
         if "marian" in row:
             continue
-        marian_row = marian.get((row["batch"], row["beam"]))
-        comparison = ["", ""]
-        if marian_row is not None:
-            ratio = row["tokens_per_second"] / marian_row["rate"]
-            comparison = [f"{marian_row['rate']:,.0f}", f"{ratio:.1f}"]
-        rows.append(
-            f"| {row['batch']:,} | {row['beam']} | {row['tokens_per_second']:,.0f} "
-            f"| {row['one_batch_tokens_per_second']:,.0f} | {row['replay_tokens_per_second']:,.0f} | {100 * row['bandwidth_share']:.0f} % "
-            f"| {comparison[0]} | {comparison[1]} |"
-        )
-    copies = results["copy_bytes_per_second"] / 1e12
-    outputs = (
-        "their texts" if results.get("texts") else "the tokens and scores as objects, without texts"
-    )
-    return TEXT.format(
-        **(
-            results
-            | {"rows": "\n".join(rows), "copies": copies, "stream": STREAM, "outputs": outputs}
-        )
+        cells = [f"{row['batch']:,}", f"{row['beam']}", f"{row['tokens_per_second']:,.0f}"]
+        cells += [f"{row[f'{name}_tokens_per_second']:,.0f}" for name in ("one_batch", "replay")]
+        cells.append(f"{100 * row['bandwidth_share']:.0f} %")
+        other = marian.get((row["batch"], row["beam"]))
+        ratio = f"{row['tokens_per_second'] / other['rate']:.1f}" if other else ""
+        rows.append([*cells, f"{other['rate']:,.0f}" if other else "", ratio])
+    checked = results["check"]
+    return (
+        f"{markdown(HEAD.split(';'), rows)}\n\n"
+        f"Copy bandwidth: {results['copy_bytes_per_second'] / 1e12:.1f} TB/s. In fp32, captured and plain "
+        f"searches give the same outputs for {checked['same_outputs']} of {checked['of']} sources, with "
+        f"scores\nwithin {checked['largest_difference_of_scores']:.1g}."
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alone", action="store_true", help="measure seqloom without Hugging Face")
-    arguments = parser.parse_args()
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
     torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN builds a new plan for every shape
     bandwidth = copy_bandwidth()
-    report: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "copy_bytes_per_second": bandwidth,
-        "check": check(BASE),
-        "texts": True,
-        "rows": [],
-    }
-    print(f"copies {bandwidth / 1e12:.2f} TB/s; {report['check']}", flush=True)
-
-    def save() -> None:
-        arguments.out.write_text(json.dumps(report, indent=1))
-
+    rows: list[dict[str, Any]] = []
+    report = {"copy_bytes_per_second": bandwidth, "check": check(BASE), "rows": rows}
     model = seqloom_model(BASE).to(DEVICE)
     for batch, beam in BATCHES:
         times = time_seqloom(BASE, batch, beam, model)
-        rate, one_batch_rate, replay_rate = (
-            batch * TOKENS / times[name] for name in ("stream", "whole", "device")
-        )
-        share = minimum_bytes(BASE, batch, beam) / times["device"] / bandwidth
-        report["rows"].append(
+        rates = {name: batch * TOKENS / times[name] for name in ("stream", "whole", "device")}
+        rows.append(
             {
                 "batch": batch,
                 "beam": beam,
                 "seconds": times,
-                "tokens_per_second": rate,
-                "one_batch_tokens_per_second": one_batch_rate,
-                "replay_tokens_per_second": replay_rate,
-                "bandwidth_share": share,
+                "tokens_per_second": rates["stream"],
+                "one_batch_tokens_per_second": rates["whole"],
+                "replay_tokens_per_second": rates["device"],
+                "bandwidth_share": minimum_bytes(BASE, batch, beam) / times["device"] / bandwidth,
             }
         )
-        save()
-        print(
-            f"batch {batch} beam {beam}: {rate:,.0f} tok/s with encoder and texts, "
-            f"{one_batch_rate:,.0f} for one batch, {replay_rate:,.0f} in replay ({share:.0%} of bandwidth), "
-            f"first call {times['first']:.2f} s",
-            flush=True,
-        )
-    if not arguments.alone:
-        marian = marian_model(BASE).to(DEVICE, torch.bfloat16)
+        print(rows[-1], flush=True)
+        yield report
+    if not options.alone:
+        marian = build_marian(BASE, dropout=0.0, use_cache=True).to(DEVICE, torch.bfloat16).eval()
         for batch, beam in MARIAN_BATCHES:
             rate = batch * TOKENS / time_marian(BASE, batch, beam, marian)
-            report["rows"].append({"marian": True, "batch": batch, "beam": beam, "rate": rate})
-            save()
-            print(f"Marian batch {batch} beam {beam}: {rate:,.0f} tok/s", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            rows.append({"marian": True, "batch": batch, "beam": beam, "rate": rate})
+            print(rows[-1], flush=True)
+            yield report

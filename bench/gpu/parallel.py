@@ -1,29 +1,26 @@
-"""Measure what training through DDP and FSDP costs on one GPU.
-
-    python -m bench.parallel_gpu FOLDER [--steps 200] [--rounds 3] [--preset base]
+"""What training through DDP and FSDP costs on one GPU, without communication.
 
 Every way of training takes the same steps on the same packed batches of the bundled German-English
 pairs. "single" is a process without a process group. "ddp" and "fsdp" have a process group of one
 rank, so the figures contain the cost of the code but no time for communication. Captured steps are
 CUDA graphs. With DDP they compute the gradient in one graph, sum all gradients in one operation, and
-update the weights in a second graph. Writes FOLDER/parallel-gpu.json.
+update the weights in a second graph.
 """
 
 import argparse
-import json
 import os
-import platform
 import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from bench.machine import accelerator_name
+from bench.tables import markdown
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.device import best_device
@@ -93,7 +90,7 @@ def time_steps(session: Session, steps: int) -> Timing:
     return Timing(seconds, sum(result.targets for result in results), float(results[-1].loss))
 
 
-def measure(
+def measure_way(
     config: RunConfig, folder: Path, world: World, steps: int, rounds: int
 ) -> dict[str, Any]:
     """Take the steps once to warm up, then `rounds` times."""
@@ -131,54 +128,40 @@ def set_single_rank() -> None:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--preset", default="base")
-    options = parser.parse_args()
+
+
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
     set_single_rank()
-    options.folder.mkdir(parents=True, exist_ok=True)
     ways: dict[str, Any] = {}
+    settings = {name: getattr(options, name) for name in ("preset", "steps", "rounds")}
     with join_world(best_device(), 600) as world, tempfile.TemporaryDirectory() as folder:
         alone = World(0, 1, world.device)
         for number, (name, changes) in enumerate(WAYS.items()):
             config = recipe(options.preset, changes)
-            ways[name] = measure(
+            ways[name] = measure_way(
                 config,
                 Path(folder) / str(number),
                 alone if name.startswith("single") else world,
                 options.steps,
                 options.rounds,
             )
-            print(name, json.dumps(ways[name]), flush=True)
-            write_results(ways, options)
+            print(name, ways[name], flush=True)
+            yield {**settings, "ways": ways}
             if world.device.type == "cuda":
                 torch.cuda.empty_cache()
 
 
-def write_results(ways: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write the ways of training that are measured so far."""
+def table(results: dict[str, Any]) -> str:
+    ways = results["ways"]
     speeds = {name: way["target_tokens_per_second"] for name, way in ways.items()}
-    results = {
-        "machine": accelerator_name(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "preset": options.preset,
-        "steps": options.steps,
-        "rounds": options.rounds,
-        "ways": ways,
-        "relative_speed": {
-            name: speeds[name] / speeds[other] for name, other in COMPARED.items() if name in speeds
-        },
-    }
-    print(json.dumps(results["relative_speed"]), flush=True)
-    text = json.dumps(results, indent=1)
-    (options.folder / "parallel-gpu.json").write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    rows = []
+    for name, way in ways.items():
+        other = COMPARED.get(name)
+        relative = f"{speeds[name] / speeds[other]:.3f}" if other in speeds else ""
+        memory = "" if way["peak_memory_gib"] is None else f"{way['peak_memory_gib']:.1f} GiB"
+        rows.append([name, f"{speeds[name]:,.0f}", relative, other or "", memory])
+    return markdown(["training", "target tokens/s", "relative speed", "to", "memory"], rows)

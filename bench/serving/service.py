@@ -1,4 +1,4 @@
-"""Latency and throughput of the HTTP service: python -m bench.serving RUN [--before CHECKOUT]
+"""Latency and throughput of the HTTP server.
 
 Servers of one run are measured in turn: one merges requests into batches, one processes one request
 at a time, and with `--before` one is the server of another checkout of seqloom. They alternate, so that
@@ -9,11 +9,11 @@ import argparse
 import json
 import os
 import re
-import shlex
 import statistics
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -22,10 +22,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from bench.checkout import PRESENT, add_before_option, commit_of, in_turn
-from bench.machine import describe_environment
+from bench.serving.checkout import PRESENT, add_before_option, commit_of, in_turn
+from bench.tables import markdown
 
-RESULTS = PRESENT / "docs" / "results" / "serving.json"
 MERGED, SINGLE, BEFORE = ("merged", "one at a time", "before")
 """Names of the servers: the present one, with and without merging, and the one of another checkout."""
 ONE_AT_A_TIME = ("--limit", "in_flight=1", "--limit", "queue_seconds=600")
@@ -216,7 +215,7 @@ def compare_with_before(figures: dict[str, LoadFigures], commit: str) -> dict[st
     }
 
 
-def measure(
+def measure_run(
     folder: Path, clients: int, rounds: int, count: int, before: Path | None = None
 ) -> dict[str, Any]:
     import seqloom
@@ -269,77 +268,89 @@ def measure(
         ),
         "first_answer_seconds": startup_seconds,
         "equal_answers": True,
-        "about": {
-            **describe_environment(0),
-            "command": shlex.join(["python", "-m", "bench.serving", *sys.argv[1:]]),
-        },
     }
 
 
-def format_comparison(results: dict[str, Any]) -> str:
-    """The comparison with the other checkout as Markdown. Empty if there is none."""
-    if "before" not in results:
-        return ""
-    before, requests = results["before"], results["requests"]
-    now_rate = statistics.median(results["requests_a_second"][MERGED])
-    p50, p95 = results["merged_p50_ms"], results["merged_p95_ms"]
-    return f"""
-| {results["clients"]} clients, merged into batches | requests per second | p50 | p95 | p95 / p50 |
-|---|---:|---:|---:|---:|
-| commit {before["commit"]} | {statistics.median(before["requests_a_second"]):.1f} | {before["p50_ms"]:.0f} ms | {before["p95_ms"]:.0f} ms | {before["p95_ms"] / before["p50_ms"]:.2f} |
-| present version | {now_rate:.1f} | {p50:.0f} ms | {p95:.0f} ms | {p95 / p50:.2f} |
-| **ratio**, median of {len(before["throughput_ratio"])} alternating rounds | **{before["throughput_ratio_median"]:.2f}** | {p50 / before["p50_ms"]:.2f} | {p95 / before["p95_ms"]:.2f} | |
-
-Both versions served the same run. {before["different_translations"]} of {requests} translations differ between them.
-"""
-
-
-def format_report(results: dict[str, Any]) -> str:
-    """The results as Markdown."""
-    machine = results["about"]
-    rates = {
-        name: statistics.median(rounds) for name, rounds in results["requests_a_second"].items()
-    }
-    return f"""# Speed of the HTTP service
-
-Written by `{machine["command"]}` ({machine["date"]}): {machine["machine"]}, torch {machine["torch"]}. Server
-and clients share the machine. {machine["threads"]} of its cores computes, in the server and in direct calls; the
-event loop has one core. Run: {results["run"]}, with the beam of its recipe.
-
-| {results["clients"]} clients, {results["requests"]} requests of one sentence | requests per second |
-|---|---:|
-| one request at a time | {rates[SINGLE]:.1f} |
-| merged into batches | {rates[MERGED]:.1f} |
-| **speed-up**, median of {len(results["times_faster"])} alternating rounds | **{results["times_faster_median"]:.1f}** |
-
-Both servers returned the same translations. A merged request takes {results["merged_p50_ms"]:.0f} ms (p50) or
-{results["merged_p95_ms"]:.0f} ms (p95, {results["merged_p95_ms"] / results["merged_p50_ms"]:.2f} times p50).
-{format_comparison(results)}
-| one client, one sentence, best of {TRIES} tries | milliseconds, p50 |
-|---|---:|
-| in Python | {results["direct_p50_ms"]:.1f} |
-| over HTTP | {results["over_http_p50_ms"]:.1f} |
-| **overhead of the service** | **{results["overhead_p50_ms"]:.1f}** |
-
-From `seqloom serve` to the first translation: {statistics.median(results["first_answer_seconds"]):.1f} s, median of
-{len(results["first_answer_seconds"])} starts.
-"""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--requests", type=int, default=140, help="requests per round")
-    parser.add_argument("--out", type=Path, default=RESULTS)
     add_before_option(parser)
-    given = parser.parse_args()
-    results = measure(given.run, given.clients, given.rounds, given.requests, given.before)
-    given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(format_report(results), encoding="utf-8")
-    print(format_report(results))
 
 
-if __name__ == "__main__":
-    main()
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
+    yield measure_run(
+        options.run, options.clients, options.rounds, options.requests, options.before
+    )
+
+
+def table(results: dict[str, Any]) -> str:
+    """Merging of requests, the comparison with the other checkout, and the overhead of HTTP."""
+    requests = f"{results['clients']} clients, {results['requests']} requests of one sentence"
+    rounds = results["requests_a_second"]
+    p50, p95 = results["merged_p50_ms"], results["merged_p95_ms"]
+    load = [
+        ["one request at a time", f"{statistics.median(rounds[SINGLE]):.1f}"],
+        ["merged into batches", f"{statistics.median(rounds[MERGED]):.1f}"],
+        [
+            f"**speed-up**, median of {len(results['times_faster'])} alternating rounds",
+            f"**{results['times_faster_median']:.1f}**",
+        ],
+    ]
+    single = [
+        ["in Python", f"{results['direct_p50_ms']:.1f}"],
+        ["over HTTP", f"{results['over_http_p50_ms']:.1f}"],
+        ["**overhead of the service**", f"**{results['overhead_p50_ms']:.1f}**"],
+    ]
+    starts = results["first_answer_seconds"]
+    merged = f"A merged request takes {p50:.0f} ms (p50) or {p95:.0f} ms (p95, {p95 / p50:.2f} times p50)."
+    parts = [
+        markdown([requests, "requests per second"], load),
+        f"Run: {results['run']}, with the beam of its recipe. Both servers returned the same translations.",
+        merged,
+        *([comparison_table(results)] if "before" in results else []),
+        markdown([f"one client, one sentence, best of {TRIES} tries", "milliseconds, p50"], single),
+        f"From `seqloom serve` to the first translation: {statistics.median(starts):.1f} s, median of "
+        f"{len(starts)} starts.",
+    ]
+    return "\n\n".join(parts)
+
+
+def comparison_table(results: dict[str, Any]) -> str:
+    """The comparison with the other checkout."""
+    before, p50, p95 = results["before"], results["merged_p50_ms"], results["merged_p95_ms"]
+    sides = (
+        (
+            f"commit {before['commit']}",
+            before["requests_a_second"],
+            before["p50_ms"],
+            before["p95_ms"],
+        ),
+        ("present version", results["requests_a_second"][MERGED], p50, p95),
+    )
+    rows = [
+        [
+            name,
+            f"{statistics.median(rates):.1f}",
+            f"{low:.0f} ms",
+            f"{high:.0f} ms",
+            f"{high / low:.2f}",
+        ]
+        for name, rates, low, high in sides
+    ]
+    rows.append(
+        [
+            f"**ratio**, median of {len(before['throughput_ratio'])} alternating rounds",
+            f"**{before['throughput_ratio_median']:.2f}**",
+            f"{p50 / before['p50_ms']:.2f}",
+            f"{p95 / before['p95_ms']:.2f}",
+            "",
+        ]
+    )
+    head = [f"{results['clients']} clients, merged into batches", "requests per second"]
+    return (
+        f"{markdown([*head, 'p50', 'p95', 'p95 / p50'], rows)}\n\n"
+        f"Both versions served the same run. {before['different_translations']} of "
+        f"{results['requests']} translations differ between them."
+    )

@@ -1,0 +1,1 @@
+"""Speed of the HTTP server and of its web page."""
