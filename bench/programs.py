@@ -32,5 +32,6 @@ PROGRAMS = {
     "page-speed": Program("bench.serving.page", "response times of the web page in a browser"),
     "batch-translation": Program("bench.batch_translation", "worker processes and Ray"),
     "beam-widths": Program("bench.beam_widths", "log-probability and BLEU by beam width"),
+    "lab": Program("bench.lab", "docs/lab.md from the reports of `seqloom lab`"),
     "export": Program("bench.export", "outputs of a run and of its exported forms"),
 }

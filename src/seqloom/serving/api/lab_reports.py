@@ -84,7 +84,7 @@ def find_reports(run_folders: Sequence[Path]) -> dict[str, LabReport]:
 def published_reports() -> dict[str, LabReport]:
     """Return the reports that are part of seqloom, as a dictionary from claim to report.
 
-    `python -m bench.lab` writes them.
+    `python -m bench lab REPORTS --out bench/store` writes them.
     """
     text = (files("seqloom.serving") / "published_reports.json").read_text(encoding="utf-8")
     summaries = ((_summarise(content, published=True), content) for content in json.loads(text))
