@@ -131,17 +131,17 @@ def first_step(folder: Path) -> dict[str, Any]:
     from seqloom.training import loop
 
     begins: list[float] = []
-    compute = loop.split_on_out_of_memory
+    compute = loop.train_step
 
-    def record_step(*arguments: Any) -> Any:
+    def record_step(*arguments: Any, **named: Any) -> Any:
         begins.append(time.perf_counter())
-        return compute(*arguments)
+        return compute(*arguments, **named)
 
     started = time.perf_counter()
     config = load_recipe(folder / "recipe.toml", ["training.steps=1"]).config
     with (
         tempfile.TemporaryDirectory() as run,
-        patch.object(loop, "split_on_out_of_memory", record_step),
+        patch.object(loop, "train_step", record_step),
     ):
         loop.train(config, Path(run) / "run")
     return {"wall": round(begins[0] - started, 2)}

@@ -65,7 +65,7 @@ class CallPath:
     max_closures: int
 
 
-LOSS = ("nn/fast/cross_entropy.py", "_LinearCrossEntropy.forward")
+LOSS = ("nn/fast/cross_entropy.py", "LinearCrossEntropy.forward")
 STEP = ("models/recurrent.py", "RecurrentDecoder.step")
 CALL_PATHS = (
     CallPath(
@@ -81,7 +81,7 @@ CALL_PATHS = (
             LOSS,
         ),
         LOSS,
-        limit=14,
+        limit=10,
         max_closures=0,
     ),
     CallPath(

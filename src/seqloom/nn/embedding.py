@@ -326,10 +326,12 @@ class Readout(nn.Module):
         return logits.masked_fill(tokens < self.excluded, NEGATIVE_INFINITY)
 
     def loss(self, features: Tensor, targets: Tensor, smoothing: float, padding: int) -> Tensor:
-        """Return the sum of -log p(target) over the targets that are not padding, with label
-        smoothing over the possible tokens (`losses.smoothed_cross_entropy_sum`).
+        """Return the cross-entropy with label smoothing, summed over all real targets.
 
         (B, T, D), (B, T) -> ()
+
+        The definition is `losses.smoothed_cross_entropy_sum`. Smoothing gives no probability to the
+        first `self.excluded` tokens.
         """
         if on_cpu_without_autocast(features):
             # Drop padding before the output layer, the widest layer of a model.

@@ -25,7 +25,7 @@ from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.fast.select import compiles_layers, uses_cuda_graphs
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import set_learning_rate
-from seqloom.training.out_of_memory import split_on_out_of_memory
+from seqloom.training.out_of_memory import halve_largest, own_problem, split_batches
 from seqloom.training.parallel.failures import report_failures
 from seqloom.training.progress import LOG_EVERY, MAX_DELAY, ProgressMeter
 from seqloom.training.schedule import learning_rate_factor, uses_minimum_risk
@@ -171,7 +171,7 @@ def _notes_only(report: EventCallback) -> EventCallback:
 
 
 def take_step(session: Session) -> StepResult:
-    """Read batches, set the random seed and the learning rate, and take one optimiser step."""
+    """Take one optimiser step. If memory runs out, repeat it with smaller batches."""
     settings, step, world = session.config.training, session.step + 1, session.world
     # The ranks take the batches of a step in turn. `next` returns the next batch of this rank.
     batches = [
@@ -191,7 +191,15 @@ def take_step(session: Session) -> StepResult:
     )
     if session.captured_steps is not None and not uses_minimum_risk(settings, step):
         run_step = session.captured_steps.step
-    result = split_on_out_of_memory(run_step, batches, session)
+    parts = split_batches(batches, session.max_part_tokens)
+    while True:
+        try:
+            result = run_step(parts)
+            break
+        except torch.OutOfMemoryError as error:
+            problem = own_problem(error, session)
+        # The exception is released here. Its traceback references tensors.
+        parts = halve_largest(parts, problem, session)
     session.averager.after_step(session.model)
     session.step = step
     return result

@@ -16,8 +16,7 @@ from seqloom.training.distributed import World
 from seqloom.training.event_log import Event, EventCallback, EventLog
 from seqloom.training.fast.cuda_graphs import CapturedSteps
 from seqloom.training.fast.select import Precision
-from seqloom.training.parallel.gradients import GradientSum
-from seqloom.training.step import SINGLE_MODEL
+from seqloom.training.parallel.gradients import SINGLE_PROCESS, GradientSum
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Session:
     precision: Precision
     event_log: EventLog
     report: EventCallback
-    gradients: GradientSum = SINGLE_MODEL
+    gradients: GradientSum = SINGLE_PROCESS
     """Computes gradients and adds them up over ranks."""
 
     @property

@@ -76,12 +76,12 @@ from seqloom.training.fine_tuning.start import Start, check_same_start, load_sta
 from seqloom.training.optimizer import build_optimizer, restore_optimizer
 from seqloom.training.parallel.agreement import check_equal_facts, check_equal_settings
 from seqloom.training.parallel.gradients import (
+    SINGLE_PROCESS,
     GradientSum,
     Replicas,
     checkpoint_activations,
 )
 from seqloom.training.session import GeneralDevSet, Session
-from seqloom.training.step import SINGLE_MODEL
 
 
 @contextmanager
@@ -222,7 +222,7 @@ def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientS
     With FSDP, this function also divides the model among the ranks.
     """
     if not world.has_group:
-        return SINGLE_MODEL
+        return SINGLE_PROCESS
     if config.training.parallel == "fsdp":
         from seqloom.training.parallel.sharding import Shards
 

@@ -4,9 +4,8 @@ Loss functions return sums over targets. The step divides these sums by the numb
 The module fast/cuda_graphs.py has the same step for CUDA graphs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +14,7 @@ from seqloom.core.batch import Batch
 from seqloom.core.errors import TrainingError
 from seqloom.training.distributed import World
 from seqloom.training.fine_tuning.freezing import trainable_parameters
-from seqloom.training.parallel.gradients import GradientSum, SingleModel
-
-LossFunction = Callable[[Batch], Tensor]
-"""Maps a batch to the sum (not the mean) of the loss over its targets."""
-
-SINGLE_MODEL = SingleModel()
+from seqloom.training.parallel.gradients import SINGLE_PROCESS, GradientSum, LossFunction
 
 ADVICE = (
     "Lower training.optimizer.learning_rate, lengthen the warm-up, or set training.clip; "
@@ -77,7 +71,7 @@ def train_step(
     compute_loss: LossFunction,
     clip: float | None,
     world: World,
-    gradients: GradientSum = SINGLE_MODEL,
+    gradients: GradientSum = SINGLE_PROCESS,
 ) -> StepResult:
     """Update the weights once, by the gradient of the mean loss per target.
 
@@ -89,14 +83,16 @@ def train_step(
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=world.device)
     wait_for_targets = world.start_sum(sum(each.batch.num_targets for each in batches))
-    gradients.begin()
+    loss_of = gradients.begin(compute_loss)
     out_of_memory = None
     try:
         moved = [replace(each, batch=each.batch.to(world.device)) for each in batches]
         for number, each in enumerate(moved, 1):
             each.seed_torch()
-            loss_share = partial(_loss_share, compute_loss, each.batch, wait_for_targets)
-            total += gradients.add_gradient(loss_share, is_last=number == len(moved))
+            with gradients.summing(is_last=number == len(moved)):
+                # The number of targets on all ranks is needed only after the forward pass. No variable
+                # keeps the loss, because after an error in the backward pass it would keep its graph.
+                total += gradients.backward(loss_of(each.batch) / wait_for_targets())
     except torch.OutOfMemoryError as error:
         # Keep only the message, because the traceback references tensors.
         out_of_memory = str(error)
@@ -114,17 +110,6 @@ def train_step(
         check_step_is_finite(model, result)
     optimizer.step()
     return result
-
-
-def _loss_share(
-    compute_loss: LossFunction, batch: Batch, wait_for_targets: Callable[[], int]
-) -> Tensor:
-    """Return the loss of a batch, divided by the number of targets in all batches of the step.
-
-    wait_for_targets: returns the number of targets when all ranks have counted theirs
-    """
-    # The number of targets on all ranks is needed only after the forward pass.
-    return compute_loss(batch) / wait_for_targets()
 
 
 def clip_gradients(parameters: list[nn.Parameter], clip: float | None) -> Tensor:

@@ -32,5 +32,7 @@ def test_the_loss_in_chunks_has_the_value_and_gradients_of_the_plain_loss(
 
 def test_a_probability_too_small_for_a_float_has_a_finite_loss() -> None:
     weight = torch.tensor([[0.0], [200.0]])
-    loss = linear_cross_entropy_sum(torch.ones(1, 1), weight, torch.zeros(2), torch.tensor([0]))
+    loss = linear_cross_entropy_sum(
+        torch.ones(1, 1), weight, torch.zeros(2), torch.tensor([0]), 0.0
+    )
     assert float(loss) == pytest.approx(200)

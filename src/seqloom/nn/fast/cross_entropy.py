@@ -4,6 +4,7 @@ The function computes logits in chunks and never holds all of them in memory.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,28 +17,17 @@ CHUNK = 512
 """Maximum number of positions whose logits are in memory at a time."""
 
 
-def linear_cross_entropy_sum(
-    features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float = 0.0
-) -> Tensor:
-    """Return the cross-entropy of the logits W x + b, summed over all N positions.
-
-    features (N, D), weight (V, D), bias (V,), targets (N,) -> ()
-
-    Logits over a vocabulary are the largest tensor of a training step. They are computed in chunks
+class LinearCrossEntropy(torch.autograd.Function):
+    """Logits over a vocabulary are the largest tensor of a training step. They are computed in chunks
     that fit in the processor's cache. The gradient of a chunk, softmax(logits) - target
     distribution, overwrites its logits. Nearly all of the time is then spent on matrix products.
     """
-    loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        features, weight, bias, targets, smoothing
-    )
-    return loss
 
-
-class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
     ) -> Tensor:
+        """Compute the loss in chunks, and its gradients if they are needed."""
         needs_gradient = any(ctx.needs_input_grad)
         total = features.new_zeros(())
         grad_features, grad_weight, grad_bias = (
@@ -69,6 +59,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         return (*(gradient * gradients[0] for gradient in ctx.saved_tensors), None, None)
+
+
+linear_cross_entropy_sum: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
+linear_cross_entropy_sum = LinearCrossEntropy.apply
+"""`losses.smoothed_cross_entropy_sum` of the logits W x + b, if all tokens are possible.
+
+features (N, D), weight (V, D), bias (V,), targets (N,), ε of label smoothing -> ()
+"""
 
 
 def _loss_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:

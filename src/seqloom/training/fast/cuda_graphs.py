@@ -22,8 +22,8 @@ from seqloom.models.compile import compile_model
 from seqloom.models.seq2seq import Model
 from seqloom.training.distributed import World
 from seqloom.training.fine_tuning.freezing import trainable_parameters
+from seqloom.training.parallel.gradients import LossFunction
 from seqloom.training.step import (
-    LossFunction,
     SeededBatch,
     StepOutOfMemory,
     StepResult,

@@ -1,6 +1,6 @@
 """How the ranks compute one gradient together.
 
-    SingleModel       one process: the gradient is that of its own batches
+    GradientSum       one process: the gradient is that of its own batches
     Replicas          every rank has the whole model; DistributedDataParallel (DDP) sums gradients
     sharding.Shards   every rank has a part of each weight; fully sharded data parallel (FSDP)
 
@@ -8,10 +8,10 @@ With `Replicas` and `Shards`, gradients are added up in groups (buckets or layer
 sent while the backward pass computes the next one.
 """
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as torch_distributed
@@ -20,33 +20,42 @@ from torch._C._distributed_c10d import GradBucket
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
+from seqloom.core.batch import Batch
 from seqloom.models.seq2seq import Model
 from seqloom.training.fine_tuning.freezing import trainable_parameters
 
-LossOfBatch = Callable[[], Tensor]
-"""Computes the loss of one batch, divided by the number of targets in the whole step: ()"""
+LossFunction = Callable[[Batch], Tensor]
+"""Maps a batch to the sum (not the mean) of the loss over its targets."""
 
 
-class GradientSum(Protocol):
-    """Computes gradients, which are added up over batches and ranks.
+class GradientSum:
+    """Computes the gradient of a step: the sum over the batches of the step and over the ranks.
+
+    This base class is for a process that trains alone.
 
     is_sharded: True if weights, gradients and optimiser state are divided among the ranks
     """
 
-    is_sharded: bool
+    is_sharded = False
 
-    def begin(self) -> None:
-        """Prepare for a training step. Called before the first `add_gradient` of the step."""
-        ...
+    def begin(self, compute_loss: LossFunction) -> LossFunction:
+        """Prepare for a training step. Returns the function that computes the loss of a batch.
 
-    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
-        """Compute a loss and add its gradient to the gradients of the step.
+        compute_loss: the function, without what is needed to sum its gradients over the ranks
+        """
+        return compute_loss
 
-        Returns the loss, a scalar tensor.
+    def summing(self, is_last: bool) -> AbstractContextManager[None]:
+        """Context manager for the forward and the backward pass of a batch.
 
         is_last: True for the last batch of the step. Then gradients are also summed over the ranks
         """
-        ...
+        return nullcontext()
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Add the gradient of a loss to the gradients of the step. Returns the loss, detached."""
+        loss.backward()
+        return loss.detach()
 
     def abandon(self) -> None:
         """Abandon a step that ran out of memory on this rank.
@@ -54,31 +63,12 @@ class GradientSum(Protocol):
         The other ranks still wait to sum gradients with this rank, so this rank takes part in these
         sums. Raises a TrainingError if this is not possible.
         """
-        ...
 
     def reset(self) -> None:
         """Prepare to repeat a step that ran out of memory on a rank. Called on every rank."""
-        ...
 
 
-class SingleModel:
-    """Computes gradients in a process that trains alone."""
-
-    is_sharded = False
-
-    def begin(self) -> None:
-        pass
-
-    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
-        loss = compute_loss()
-        loss.backward()
-        return loss.detach()
-
-    def abandon(self) -> None:
-        pass
-
-    def reset(self) -> None:
-        pass
+SINGLE_PROCESS = GradientSum()
 
 
 class LossModule(nn.Module):
@@ -92,11 +82,11 @@ class LossModule(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, compute_loss: LossOfBatch) -> Tensor:
+    def forward(self, compute_loss: Callable[[], Tensor]) -> Tensor:
         return compute_loss()
 
 
-class Replicas:
+class Replicas(GradientSum):
     """The whole model on every rank. Gradients are summed by DistributedDataParallel.
 
     The first step runs without DDP. It shows whether the loss depends on all parameters, which the
@@ -104,8 +94,6 @@ class Replicas:
 
     may_vary: True if the parameters that the loss depends on may differ from step to step
     """
-
-    is_sharded = False
 
     def __init__(self, model: nn.Module, may_vary: bool = False) -> None:
         self.module = LossModule(model)
@@ -120,7 +108,7 @@ class Replicas:
         self.reductions: list[torch_distributed.Work] = []
         """The sums of the current step that have been started, one per bucket."""
 
-    def begin(self) -> None:
+    def begin(self, compute_loss: LossFunction) -> LossFunction:
         self.reductions.clear()
         if self.ddp is None and self.uses_all is not None:
             self.ddp = DistributedDataParallel(
@@ -129,6 +117,11 @@ class Replicas:
                 find_unused_parameters=self.may_vary or not self.uses_all,
             )
             self.ddp.register_comm_hook(None, self._sum_bucket)
+        return compute_loss if self.ddp is None else partial(self._loss, self.ddp, compute_loss)
+
+    def _loss(self, ddp: DistributedDataParallel, compute: LossFunction, batch: Batch) -> Tensor:
+        loss: Tensor = ddp(partial(compute, batch))
+        return loss
 
     def _sum_bucket(self, _: object, bucket: GradBucket) -> torch.futures.Future[Tensor]:
         """Start to sum a bucket of gradients over all ranks.
@@ -142,17 +135,12 @@ class Replicas:
         future: torch.futures.Future[Any] = work.get_future()
         return future.then(lambda done: done.value()[0])
 
-    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
-        if self.ddp is None:
-            loss = compute_loss()
-            loss.backward()
-            if is_last:
-                self._sum_without_ddp()
-            return loss.detach()
-        with nullcontext() if is_last else self.ddp.no_sync():
-            loss = self.ddp(compute_loss)
-            loss.backward()
-        return loss.detach()
+    @contextmanager
+    def summing(self, is_last: bool) -> Iterator[None]:
+        with self.ddp.no_sync() if self.ddp is not None and not is_last else nullcontext():
+            yield
+        if self.ddp is None and is_last:
+            self._sum_without_ddp()
 
     def _sum_without_ddp(self) -> None:
         """Sum all gradients over the ranks.

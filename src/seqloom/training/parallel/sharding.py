@@ -8,6 +8,7 @@ A sharded checkpoint is a folder of safetensors files, one per rank, written and
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,14 +26,15 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from seqloom.core.batch import Batch
 from seqloom.core.errors import StorageError, TrainingError
 from seqloom.models.seq2seq import Model
 from seqloom.runs.checkpoint_store import COPY_RUN
 from seqloom.training.distributed import World
-from seqloom.training.parallel.gradients import LossModule, LossOfBatch
+from seqloom.training.parallel.gradients import GradientSum, LossFunction, LossModule
 
 
-class Shards:
+class Shards(GradientSum):
     """Stores only a part of each weight, gradient and optimiser moment on every rank (FSDP).
 
     The weights of a layer of a stack are gathered when the layer runs and freed after it. All other
@@ -51,11 +53,14 @@ class Shards:
         self.module = LossModule(model)
         fully_shard(self.module, mesh=mesh)
 
-    def begin(self) -> None:
-        pass
+    def begin(self, compute_loss: LossFunction) -> LossFunction:
+        return partial(self._loss, compute_loss)
 
-    def add_gradient(self, compute_loss: LossOfBatch, is_last: bool) -> Tensor:
-        loss: Tensor = self.module(compute_loss)
+    def _loss(self, compute_loss: LossFunction, batch: Batch) -> Tensor:
+        loss: Tensor = self.module(partial(compute_loss, batch))
+        return loss
+
+    def backward(self, loss: Tensor) -> Tensor:
         # FSDP divides gradients by the number of ranks. The loss is already divided by the number of
         # targets on all ranks.
         (loss * self.size).backward()
@@ -68,9 +73,6 @@ class Shards:
             "smaller batches. Reduce training.batch_tokens (and increase training.accumulate), or set "
             "training.activation_checkpointing = true. Then continue with --resume"
         )
-
-    def reset(self) -> None:
-        pass
 
 
 def whole_tensors(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
