@@ -3,8 +3,8 @@
 import json
 import shutil
 import threading
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,13 +52,20 @@ def test_following_ends_with_the_training(reverse: Path, tmp_path: Path) -> None
     log.write_bytes(b"".join(lines[:2]) + lines[2][:10])  # the third event is not complete
     found: list[journal.Scalars] = []
     follower = threading.Thread(target=lambda: found.extend(journal.read_scalars(run, follow=True)))
+    waits, is_complete = threading.Event(), threading.Event()
+
+    def wait(seconds: float) -> None:
+        waits.set()
+        assert is_complete.wait(10)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal, "POLL_SECONDS", 0.01)
+        patch.setattr(journal, "time", SimpleNamespace(sleep=wait))
         follower.start()
-        time.sleep(0.1)
+        assert waits.wait(10)
         assert follower.is_alive()
         with log.open("ab") as file:
             file.write(lines[2][10:] + b"".join(lines[3:]))
+        is_complete.set()
         follower.join(10)
     assert not follower.is_alive()
     assert found == list(journal.read_scalars(reverse, follow=False))

@@ -106,16 +106,21 @@ def test_samples_do_not_depend_on_other_requests(server: ServerProcess) -> None:
 
 @dataclass(frozen=True)
 class RecordingJobType:
-    """Returns the payloads and records the batches. Blocks until `released` is set."""
+    """Returns the payloads and records the batches. Blocks until `released` is set.
+
+    started: set when the first batch is being processed
+    """
 
     name: str = "recording"
     batches: list[list[Any]] = field(default_factory=list, compare=False, hash=False)
     released: threading.Event = field(default_factory=threading.Event, compare=False, hash=False)
+    started: threading.Event = field(default_factory=threading.Event, compare=False, hash=False)
 
     def token_budget(self) -> int:
         return 100
 
     def process(self, jobs: Sequence[Job]) -> list[Any]:
+        self.started.set()
         self.released.wait()
         self.batches.append([job.payload for job in jobs])
         if any(job.payload == "bad" for job in jobs):
@@ -132,11 +137,11 @@ def test_waiting_jobs_of_one_type_are_merged_by_length() -> None:
     async def submit_all() -> list[Any]:
         batcher = Batcher("test")
         first = asyncio.ensure_future(batcher.submit(job_type, ["first"], [1]))
-        await asyncio.sleep(0.05)  # the first job is being processed and blocks
+        await asyncio.to_thread(job_type.started.wait)  # it blocks the batcher
         sizes = [40, 5, 41, 4]
         others = [asyncio.ensure_future(batcher.submit(job_type, [n], [n])) for n in sizes]
         incompatible = asyncio.ensure_future(batcher.submit(other_type, ["incompatible"], [40]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # the jobs are submitted now
         job_type.released.set()
         other_type.released.set()
         results = await asyncio.gather(first, *others, incompatible)
@@ -154,7 +159,7 @@ def test_cancelled_jobs_are_not_processed() -> None:
     async def submit_and_cancel() -> None:
         batcher = Batcher("test")
         first = asyncio.ensure_future(batcher.submit(job_type, ["first"], [1]))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(job_type.started.wait)
         cancelled = asyncio.ensure_future(
             batcher.submit(job_type, ["cancelled", "cancelled too"], [1, 1])
         )
@@ -213,9 +218,9 @@ def test_a_large_request_does_not_delay_a_later_small_one(sizes: tuple[int, int]
     async def submit_all() -> None:
         batcher = Batcher("test")
         large = asyncio.ensure_future(batcher.submit(job_type, lengths, lengths))
-        await asyncio.sleep(0.05)  # the first batch is being processed and blocks
+        await asyncio.to_thread(job_type.started.wait)  # it blocks the batcher
         small = asyncio.ensure_future(batcher.submit(job_type, ["small"], [90]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # the jobs are submitted now
         job_type.released.set()
         await asyncio.gather(large, small)
         batcher.close()
@@ -392,9 +397,9 @@ def test_two_calls_of_the_same_function_both_get_a_result() -> None:
     async def submit_all() -> list[Any]:
         batcher = Batcher("test")
         blocking = asyncio.ensure_future(batcher.submit(job_type, ["first"], [1]))
-        await asyncio.sleep(0.05)  # the first job is being processed and blocks
+        await asyncio.to_thread(job_type.started.wait)  # it blocks the batcher
         calls = [asyncio.ensure_future(batcher.call(list)) for _ in range(2)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # the jobs are submitted now
         job_type.released.set()
         results = await asyncio.wait_for(asyncio.gather(blocking, *calls), timeout=10)
         batcher.close()

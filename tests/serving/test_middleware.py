@@ -14,7 +14,7 @@ from seqloom.serving.http.options import HttpOptions
 from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware
-from support.async_runner import run_async
+from support.async_runner import run_async, run_other_tasks
 from support.in_process_server import respond
 from support.server_process import error_of
 
@@ -312,7 +312,7 @@ def test_bodies_beyond_the_memory_limit_get_503() -> None:
         processed = asyncio.ensure_future(uploads.upload(b"ab", b"cd"))
         part = {"type": "http.request", "body": b"", "more_body": True}
         arriving = asyncio.ensure_future(uploads.upload(b"abc", b"d", more=part))
-        await asyncio.sleep(0.05)
+        await run_other_tasks()
         assert used_bytes(uploads.middleware) == 8
         await uploads.upload(b"ab", b"c")
         assert uploads.statuses == [503]
@@ -338,7 +338,7 @@ def test_the_memory_of_bodies_is_released_however_the_request_ends() -> None:
         await uploads.upload(b"abcd", more={"type": "http.disconnect"})
         await uploads.upload(b"ab", more={"type": "http.request", "more_body": True})
         cancelled = asyncio.ensure_future(uploads.upload(b"abcd"))
-        await asyncio.sleep(0.05)
+        await run_other_tasks()
         assert used_bytes(uploads.middleware) == 4
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)

@@ -22,7 +22,7 @@ from seqloom.serving.server.admission import AdmissionControl
 from seqloom.serving.server.limits import Limits
 from seqloom.serving.server.middleware import RequestMiddleware
 from seqloom.serving.server.startup import StartupApp
-from support.async_runner import run_async
+from support.async_runner import run_async, run_other_tasks
 from support.server_process import PROGRAM, error_of, run_serve_command
 from support.source_folder import SOURCE
 
@@ -100,7 +100,7 @@ def test_post_requests_get_503_while_loading() -> None:
 def test_get_requests_wait_for_the_application(path: str) -> None:
     async def use(client: httpx.AsyncClient, app: StartupApp) -> httpx.Response:
         request = asyncio.ensure_future(client.get(path))
-        await asyncio.sleep(0.05)
+        await run_other_tasks()
         assert not request.done()
         app.set_app(LOADED_APP, {})
         return await request

@@ -16,3 +16,9 @@ def run_async(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """
     with ThreadPoolExecutor(max_workers=1) as executor:
         return executor.submit(asyncio.run, coroutine).result()
+
+
+async def run_other_tasks() -> None:
+    """Let the other tasks of the event loop run until each of them waits for something."""
+    for _ in range(100):
+        await asyncio.sleep(0)
