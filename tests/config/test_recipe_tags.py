@@ -8,12 +8,10 @@ import pytest
 
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe, parse_toml
-from seqloom.config.schema.corpora import LanguagesConfig
+from seqloom.config.schema.corpora import LanguagesConfig, tag_display_name
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.tags import (
     expand_corpora,
-    expand_languages,
-    tag_display_name,
     training_tags,
 )
 from seqloom.core.errors import ConfigError
@@ -56,7 +54,7 @@ def test_language_pairs_become_corpora_tagged_with_their_target() -> None:
 
 def test_both_directions_of_a_pair_share_its_files() -> None:
     table = LanguagesConfig(path="{pair}/train.{language}", pairs=("en-de", "de-en"))
-    assert [(corpus.source, corpus.target) for corpus in expand_languages(table)] == [
+    assert [(corpus.source, corpus.target) for corpus in table.expand()] == [
         ("de-en/train.en", "de-en/train.de"),
         ("de-en/train.de", "de-en/train.en"),
     ]

@@ -15,7 +15,8 @@ from seqloom.config.schema.corpora import BundledConfig, BundledLabelsConfig, La
 from seqloom.config.schema.data import DataConfig
 from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example, Split
-from seqloom.data.readers.bundled import read_bundled, read_bundled_labels, without_capitals
+from seqloom.data.readers.bundled import read_bundled, without_capitals
+from seqloom.data.readers.splits import read_corpus
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 PAIRS = [BundledConfig(source="de", target="en"), BundledConfig(source="en", target="fr")]
@@ -39,7 +40,7 @@ def sentences(language: Literal["de", "en", "fr"], split: Split) -> set[str]:
 
 @cache
 def labelled_examples(split: Split) -> list[Example]:
-    return list(read_bundled_labels(LANGUAGE_LABELS, split))
+    return list(read_corpus(LANGUAGE_LABELS, ".", split, "data.train"))
 
 
 class TestSentencePairs:
@@ -115,7 +116,7 @@ class TestLabels:
     def test_languages_can_be_selected_in_any_order(self) -> None:
         def read(*languages: Language) -> list[Example]:
             config = BundledLabelsConfig(labels="capitals", languages=languages)
-            return list(read_bundled_labels(config, "dev"))
+            return list(read_corpus(config, ".", "dev", "data.train"))
 
         german, both = read("de"), read("de", "fr")
         assert read("fr", "de") == both

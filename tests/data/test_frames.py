@@ -19,9 +19,9 @@ from seqloom.data.modalities.frames import (
     pad_frames,
     parse_frames,
     read_frame_sequences,
-    read_frames,
 )
 from seqloom.data.readers.series import read_table
+from seqloom.data.readers.splits import read_corpus
 
 ROWS = "sequence,label,x1,x2\na,up,1,2\na,down,3,4.5\nb,up,-1,0\n"
 
@@ -32,7 +32,9 @@ def write(folder: Path, text: str) -> str:
 
 
 def test_each_sequence_is_an_example_with_one_label_per_frame(tmp_path: Path) -> None:
-    examples = list(read_frames(FramesConfig(path="frames.csv"), write(tmp_path, ROWS)))
+    examples = list(
+        read_corpus(FramesConfig(path="frames.csv"), write(tmp_path, ROWS), "train", "data.train")
+    )
     assert [(e.source, e.target) for e in examples] == [("1,2 3,4.5", "up down"), ("-1,0", "up")]
     assert [e.where.rpartition(":")[2] for e in examples] == ["2", "4"]
 
@@ -42,7 +44,7 @@ def test_columns_can_be_chosen_and_renamed(tmp_path: Path) -> None:
     config = FramesConfig(
         path="frames.csv", sequence="id", label="gesture", columns=("y",), labels="sequence"
     )
-    [example] = read_frames(config, write(tmp_path, text))
+    [example] = read_corpus(config, write(tmp_path, text), "train", "data.train")
     assert (example.source, example.target) == ("2 4", "up")
 
 
@@ -52,7 +54,9 @@ def test_columns_can_be_chosen_and_renamed(tmp_path: Path) -> None:
 )
 def test_column_names_can_be_quoted(header: str, tmp_path: Path) -> None:
     write(tmp_path, ROWS.replace("sequence,label,x1,x2", header))
-    examples = list(read_frames(FramesConfig(path="frames.csv"), str(tmp_path)))
+    examples = list(
+        read_corpus(FramesConfig(path="frames.csv"), str(tmp_path), "train", "data.train")
+    )
     assert [(e.source, e.target) for e in examples] == [("1,2 3,4.5", "up down"), ("-1,0", "up")]
 
 
@@ -95,13 +99,17 @@ def test_wrong_rows_are_an_error_with_their_position(
     text: str, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=message):
-        list(read_frames(FramesConfig(path="frames.csv"), write(tmp_path, text)))
+        list(
+            read_corpus(
+                FramesConfig(path="frames.csv"), write(tmp_path, text), "train", "data.train"
+            )
+        )
 
 
 def test_a_label_for_the_whole_sequence_must_be_the_same_in_all_rows(tmp_path: Path) -> None:
     config = FramesConfig(path="frames.csv", labels="sequence")
     with pytest.raises(DataError, match=r"sequence a has the labels down, up, .*labels = 'frame'"):
-        list(read_frames(config, write(tmp_path, ROWS)))
+        list(read_corpus(config, write(tmp_path, ROWS), "train", "data.train"))
 
 
 def test_a_column_cannot_have_two_uses() -> None:

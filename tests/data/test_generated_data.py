@@ -24,7 +24,7 @@ from seqloom.data.example import Example, Split
 from seqloom.data.modalities.frames import parse_frames
 from seqloom.data.modalities.images import read_pixels
 from seqloom.data.readers.bundled import read_bundled
-from seqloom.data.readers.generated.gestures import GESTURES, read_gestures
+from seqloom.data.readers.generated.gestures import GESTURES
 from seqloom.data.readers.generated.robot import AXLE, robot_paths
 from seqloom.data.readers.generated.sampling import gaussian
 from seqloom.data.readers.generated.scenes import (
@@ -34,20 +34,19 @@ from seqloom.data.readers.generated.scenes import (
     describe,
     draw_scene,
     parse_scene,
-    read_scenes,
 )
-from seqloom.data.readers.synthetic import read_synthetic
+from seqloom.data.readers.splits import read_corpus
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
 def scenes(split: Split, seed: int = 0, examples: int = 80) -> list[Example]:
-    return list(read_scenes(ScenesConfig(examples=examples, seed=seed), split))
+    return list(read_corpus(ScenesConfig(examples=examples, seed=seed), ".", split, "data.train"))
 
 
 def gestures(split: Split, **settings: object) -> list[Example]:
     config = GesturesConfig.model_validate({"examples": 60, **settings})
-    return list(read_gestures(config, split))
+    return list(read_corpus(config, ".", split, "data.train"))
 
 
 class TestScenes:
@@ -171,7 +170,7 @@ class TestQuestions:
     CONFIG = SyntheticConfig(task="questions", examples=300, min_length=2, max_length=4)
 
     def test_answers_are_true(self) -> None:
-        for example in read_synthetic(self.CONFIG, "train"):
+        for example in read_corpus(self.CONFIG, ".", "train", "data.train"):
             *story, question = example.source.replace("?", ".").removesuffix(".").split(". ")
             facts = {name: (count, thing) for name, _, count, thing in map(str.split, story)}
             assert 2 <= len(facts) <= 4
@@ -238,7 +237,7 @@ def generated_digest() -> str:
     texts = [f"{e.source} {e.target}" for e in (*scenes("train", examples=5), *gestures("dev"))]
     texts += [repr(path.tolist()) for path in robot_paths(RobotConfig(examples=3), 6, "test")]
     config = SyntheticConfig(task="questions", examples=5, max_length=3)
-    texts += [e.source for e in read_synthetic(config, "train")]
+    texts += [e.source for e in read_corpus(config, ".", "train", "data.train")]
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from seqloom.config.schema.corpora import LinesConfig, LongTextConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError
-from seqloom.data.readers.plain_text import read_long_text
 from seqloom.data.readers.splits import read_corpus, read_split
 
 
@@ -36,7 +35,10 @@ def test_adjacent_sections_share_no_line_and_lose_none(
     for begin, end in itertools.pairwise([0.0, *cuts, 1.0]):
         if begin < end:
             section = LongTextConfig(path="text", begin=begin, end=end)
-            read += [example.target for example in read_long_text(section, str(folder))]
+            read += [
+                example.target
+                for example in read_corpus(section, str(folder), "train", "data.train")
+            ]
     assert read == lines
 
 
@@ -44,7 +46,7 @@ def test_section_is_a_fraction_of_characters_not_of_lines(tmp_path: Path) -> Non
     with gzip.open(tmp_path / "text.gz", "wt", encoding="utf-8") as file:
         file.write("a\n" * 40 + "b" * 19 + "\n")  # 100 characters, line endings included
     section = LongTextConfig(path="text.gz", end=0.5)
-    assert len(list(read_long_text(section, str(tmp_path)))) == 25
+    assert len(list(read_corpus(section, str(tmp_path), "train", "data.train"))) == 25
 
 
 def test_section_without_a_line_is_an_error(tmp_path: Path) -> None:

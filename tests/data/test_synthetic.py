@@ -7,7 +7,7 @@ import pytest
 from seqloom.config.schema.corpora import SyntheticConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, Split
-from seqloom.data.readers.synthetic import read_synthetic
+from seqloom.data.readers.splits import read_corpus
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 CONFIGS = [
@@ -44,7 +44,7 @@ def operands(example: Example, task: str) -> list[str]:
 
 @every_task
 def test_targets_are_correct_and_lengths_within_limits(config: SyntheticConfig) -> None:
-    examples = list(read_synthetic(config, "train"))
+    examples = list(read_corpus(config, ".", "train", "data.train"))
     assert len(examples) == config.examples
     assert all(e.target == expected_target(config.task, e.source) for e in examples)
     lengths = {len(text) for example in examples for text in operands(example, config.task)}
@@ -56,14 +56,21 @@ def test_targets_are_correct_and_lengths_within_limits(config: SyntheticConfig) 
 @every_task
 def test_examples_depend_on_the_seed_alone(config: SyntheticConfig) -> None:
     other = config.model_copy(update={"seed": 7})
-    assert list(read_synthetic(config, "dev")) == list(read_synthetic(config, "dev"))
-    assert list(read_synthetic(config, "dev")) != list(read_synthetic(other, "dev"))
+    assert list(read_corpus(config, ".", "dev", "data.train")) == list(
+        read_corpus(config, ".", "dev", "data.train")
+    )
+    assert list(read_corpus(config, ".", "dev", "data.train")) != list(
+        read_corpus(other, ".", "dev", "data.train")
+    )
 
 
 @every_task
 def test_smaller_corpus_is_the_start_of_a_larger_one(config: SyntheticConfig) -> None:
     smaller = config.model_copy(update={"examples": 20})
-    assert list(read_synthetic(smaller, "train")) == list(read_synthetic(config, "train"))[:20]
+    assert (
+        list(read_corpus(smaller, ".", "train", "data.train"))
+        == list(read_corpus(config, ".", "train", "data.train"))[:20]
+    )
 
 
 @every_task
@@ -71,7 +78,9 @@ def test_splits_share_no_source_whatever_their_seeds(config: SyntheticConfig) ->
     sources = {
         split: {
             "+".join(operands(example, config.task))
-            for example in read_synthetic(config.model_copy(update={"seed": seed}), split)
+            for example in read_corpus(
+                config.model_copy(update={"seed": seed}), ".", split, "data.train"
+            )
         }
         for seed, split in enumerate(SPLITS)
     }
@@ -82,4 +91,4 @@ def test_splits_share_no_source_whatever_their_seeds(config: SyntheticConfig) ->
 def test_split_without_any_source_is_an_error_not_an_endless_loop() -> None:
     config = SyntheticConfig(task="copy", examples=5, max_length=1, symbols=2)
     with pytest.raises(DataError, match=r"cannot be used in the \w+ split; there are too few"):
-        _ = [list(read_synthetic(config, split)) for split in SPLITS]
+        _ = [list(read_corpus(config, ".", split, "data.train")) for split in SPLITS]

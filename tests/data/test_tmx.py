@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seqloom.config.schema.corpora import TmxConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example
-from seqloom.data.readers.formats import tmx
+from seqloom.data.readers import tmx
 from seqloom.data.readers.splits import read_corpus
 
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"

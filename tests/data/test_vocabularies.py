@@ -176,7 +176,7 @@ def test_number_of_pairs_in_large_files_is_counted_once(
 ) -> None:
     data = recipe(tmp_path).data
     expected = count_pairs(data)
-    monkeypatch.setattr("seqloom.data.corpus.fingerprint.MIN_CACHED_BYTES", 1)
+    monkeypatch.setattr("seqloom.data.corpus.digests.MIN_CACHED_BYTES", 1)
     assert count_pairs(data) == expected
     monkeypatch.setattr("seqloom.data.readers.splits.read_split", None)
     assert count_pairs(data) == expected

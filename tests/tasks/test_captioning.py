@@ -26,7 +26,7 @@ from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.modalities.images import image_names, read_pixels
-from seqloom.data.readers.captions import read_captions
+from seqloom.data.readers.splits import read_corpus
 from seqloom.decoding.fast import compiled
 from seqloom.inference.run import Run
 from seqloom.metrics.bleu import bleu_1_with_punctuation, bleu_by_order
@@ -388,7 +388,7 @@ def caption_sources(folder: Path, **settings: object) -> list[str]:
     """The image paths of a caption corpus."""
     defaults = {"images": "images.zip", "captions": "captions.txt"}
     config = CaptionsConfig.model_validate({**defaults, **settings})
-    return [example.source for example in read_captions(config, str(folder))]
+    return [example.source for example in read_corpus(config, str(folder), "train", "data.train")]
 
 
 def test_names_select_images(folder: Path) -> None:

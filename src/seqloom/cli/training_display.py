@@ -293,7 +293,8 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
 
     folder: the run folder, already quoted for the shell
     """
-    from seqloom.config.schema.tags import tag_display_name, training_tags
+    from seqloom.config.schema.corpora import tag_display_name
+    from seqloom.config.schema.tags import training_tags
 
     program = program_name()
     match config.task.kind:

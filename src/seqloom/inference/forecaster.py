@@ -11,7 +11,7 @@ import torch
 
 from seqloom import __version__
 from seqloom.config.loading.loader import load_recipe
-from seqloom.config.schema.corpora import LanguagesConfig
+from seqloom.config.schema.corpora import ForecastCorpusConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
@@ -20,7 +20,7 @@ from seqloom.core.errors import ConfigError, DataError, SeqloomError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.example import Split
 from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
-from seqloom.data.readers.series import SeriesWindow, column_names, read_windows
+from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
 from seqloom.runs.archive import open_run
@@ -103,8 +103,8 @@ class Forecaster:
         model reads no context columns.
         """
         corpus = self.config.data.train[0]
-        assert not isinstance(corpus, LanguagesConfig), "numbers have no languages"
-        columns, context = column_names(corpus)
+        assert isinstance(corpus, ForecastCorpusConfig)
+        columns, context = corpus.column_names
         return columns, context if self.task.config.use_context else ()
 
     def forecast(self, windows: Sequence[SeriesWindow]) -> Numbers:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from seqloom.config.loading.error_messages import closest_match
+from seqloom.config.schema.corpora import tag_display_name
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.config.schema.tags import tag_display_name, training_tags
+from seqloom.config.schema.tags import training_tags
 from seqloom.config.schema.task import TranslationConfig
 from seqloom.config.schema.text import Normalization
 from seqloom.core.errors import ConfigError, DataError

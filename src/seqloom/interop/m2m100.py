@@ -15,9 +15,8 @@ import sentencepiece
 import torch
 
 from seqloom.config.loading.error_messages import closest_match
-from seqloom.config.schema.corpora import ImportedConfig
+from seqloom.config.schema.corpora import ImportedConfig, tag_display_name
 from seqloom.config.schema.model import ModelConfig
-from seqloom.config.schema.tags import tag_display_name
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.interop.foreign_model import ForeignModel
 from seqloom.interop.huggingface_files import (

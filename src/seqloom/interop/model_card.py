@@ -7,7 +7,7 @@ from typing import Any
 
 from seqloom import __version__
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.data.readers.splits import corpora_of, files_of
+from seqloom.data.readers.splits import readers_of
 from seqloom.inference.run import Run
 from seqloom.runs.integrity import EVALUATION
 
@@ -60,8 +60,8 @@ def _form_section(run: Run) -> Iterator[str]:
 
 
 def _data_lines(config: RunConfig) -> Iterator[str]:
-    for corpus in corpora_of(config.data, "train"):
-        files = files_of(corpus)
+    for reader in readers_of(config.data, "train"):
+        corpus, files = reader.corpus, reader.files
         # Only file names: the folders of the machine are not of interest.
         names = ", ".join(Path(name).name for name in files)
         settings = corpus.model_dump(include={"source", "target"}, exclude_none=True)

@@ -12,7 +12,7 @@ from seqloom.config.schema.corpora import ReaderExtensionConfig
 from seqloom.config.schema.decoding import RuleExtensionConfig
 from seqloom.config.schema.text import TokenizerExtensionConfig
 from seqloom.data.example import Example, InvalidLine, Split
-from seqloom.data.readers.extension import read_extension
+from seqloom.data.readers.reader import build_reader
 from seqloom.decoding.rules import Rules
 from seqloom.metrics.build import extension_score
 from seqloom.metrics.score import References
@@ -54,7 +54,7 @@ def check_reader(
     section = section_of(ReaderExtensionConfig, reader, settings)
 
     def read() -> list[Example | InvalidLine]:
-        return list(read_extension(section, str(folder), split, f"data.{split}"))
+        return list(build_reader(section, str(folder), split, f"data.{split}").read())
 
     records = read()
     assert records == read(), "the reader yields other examples when it reads again"

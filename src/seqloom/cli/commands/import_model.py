@@ -42,7 +42,7 @@ def import_model(
     print_message(f"imported: {foreign.kind}, {foreign.target.size:,} target tokens")
     languages = foreign.target.preprocessing.tags.names
     if languages:
-        from seqloom.config.schema.tags import tag_display_name
+        from seqloom.config.schema.corpora import tag_display_name
 
         names = ", ".join(tag_display_name(tag) for tag in languages[:8])
         more = f" and {len(languages) - 8} more" if len(languages) > 8 else ""

@@ -133,7 +133,7 @@ def line_request(
     the input includes standard input, which cannot be read again.
     """
     from seqloom.cli.inputs import STDIN
-    from seqloom.data.corpus.fingerprint import file_digest
+    from seqloom.data.corpus.digests import file_digest
 
     if not files or STDIN in files:
         return None
@@ -152,7 +152,7 @@ def make_request(
     portion:     name of the group of lines that are decoded together
     """
     from seqloom import __version__
-    from seqloom.data.corpus.fingerprint import file_digest
+    from seqloom.data.corpus.digests import file_digest
     from seqloom.jobs.batch_translation.portions import portion_lines
     from seqloom.runs.bundle import run_digest
 

@@ -33,7 +33,7 @@ from seqloom.extensions.registry import FORM, ExtensionError, Point, find_extens
 PROVIDED: dict[Point, tuple[str, ...]] = {
     "score": ("query_width", "key_width", "heads"),
     "metric": ("hypotheses", "references"),
-    "reader": ("folder", "split"),
+    "reader": ("folder", "split", "origin"),
     "tokenizer": ("vocabulary", "preprocessing"),
     "rule": ("tokenizer",),
     "encoder": ("source", "signature"),

@@ -2,14 +2,16 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from seqloom.config.extensions.section import ExtensionConfig
-from seqloom.config.schema.section import Section
-from seqloom.extensions.registry import Point
+from seqloom.config.schema.section import PartConfig
+from seqloom.extensions.registry import FORM, Point
 
 
 def _as_names(value: Any) -> Any:
@@ -44,15 +46,92 @@ def list_file_names(names: FileNames) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-class AnyCorpusConfig(Section):
-    """Base class of all corpora."""
+def _common_suffix(names: FileNames) -> str:
+    """Return the suffix that all files have, such as "de"; "" if their suffixes differ.
 
+    Suffixes of compressed files and .txt are ignored: data/train.de.gz has the suffix "de".
+    """
+    suffixes = {_file_suffix(name) for name in list_file_names(names)}
+    return suffixes.pop() if len(suffixes) == 1 else ""
+
+
+def _file_suffix(path: str) -> str:
+    """Return the last suffix except gz, zst and txt: data/train.de.gz -> de"""
+    name = PurePath(path).name
+    suffixes = [suffix for suffix in name.split(".")[1:] if suffix not in ("gz", "zst", "txt")]
+    return suffixes[-1] if suffixes else ""
+
+
+def _primary_subtag(language: str) -> str:
+    """Return the language code without region or script: de-AT -> de"""
+    return re.split("[-_]", language)[0].lower()
+
+
+IMPORTED_TAG = re.compile(r">>(.+)<<|__(.+)__")
+"""The language tags of Marian (>>de<<) and of M2M100 (__de__)."""
+
+
+def language_tag(language: str) -> str:
+    """Return the tag that selects a target language: de -> <2de>"""
+    return f"<2{language}>"
+
+
+def tag_display_name(tag: str) -> str:
+    """Return the name by which users select a tag.
+
+    For the tag of a language, this is the language: "de" for the tags <2de>, >>de<< and __de__ (the
+    last two occur in imported models). For other tags, it is the tag itself.
+    """
+    language = tag.removeprefix("<2").removesuffix(">")
+    if language and tag == language_tag(language):
+        return language
+    match = IMPORTED_TAG.fullmatch(tag)
+    return tag if match is None else match[1] or match[2]
+
+
+class SplitDataConfig(PartConfig):
+    """Base class of everything that a split can list."""
+
+    extension_point: ClassVar[str] = "reader"
+    facts: ClassVar[tuple[str, ...]] = ("modality",)
     modality: ClassVar[str] = "text"
     """What the sources are: "text", "images", "frames", "series", or "none" for text without
     sources. `data/modalities/registry.py` has a class for each."""
+    is_long_text: ClassVar[bool] = False
+    """True if the data is one long text, not a list of separate examples."""
 
 
-class TaggedCorpusConfig(AnyCorpusConfig):
+class TrainingDataConfig(SplitDataConfig):
+    """Base class of everything that the training split can list."""
+
+    def expand(self) -> "Sequence[CorpusConfig]":
+        """Return the corpora for which this table stands."""
+        raise NotImplementedError
+
+
+class CorpusConfig(TrainingDataConfig):
+    """Base class of all corpora: data that one reader reads. `builds` names the reader, a subclass of
+    `data.readers.reader.Reader`."""
+
+    is_generated: ClassVar[bool] = False
+    """True if the examples are generated from few symbols, so that some are equal by chance."""
+
+    def expand(self) -> "Sequence[CorpusConfig]":
+        return [self]
+
+    @property
+    def training_problem(self) -> str | None:
+        """Why the corpus cannot be trained on; None if it can."""
+        return None
+
+    @property
+    def side_names(self) -> tuple[str, str] | None:
+        """Names of the source and the target side in the data, such as the suffixes of its files.
+        They are often the codes of the languages. None if the sides have no names."""
+        return None
+
+
+class TaggedCorpusConfig(CorpusConfig):
     """Settings shared by all corpora of text pairs. They are needed only if a recipe has several
     languages or tags."""
 
@@ -68,6 +147,7 @@ class ParallelConfig(TaggedCorpusConfig):
     """Two text files: line n of one is the translation of line n of the other. There can be
     several source files and as many target files."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.parallel_files:ParallelReader"
     kind: Literal["parallel"] = "parallel"
     source: FileNames
     """Path of the source file, a pattern such as "corpus/*.de", or a list of both. May be compressed
@@ -84,6 +164,10 @@ class ParallelConfig(TaggedCorpusConfig):
     last_line: int | None = Field(None, ge=1)
     """Last line to read, counted from 1, over all files. Default: the end of the files."""
 
+    @property
+    def side_names(self) -> tuple[str, str]:
+        return _common_suffix(self.source), _common_suffix(self.target)
+
     @model_validator(mode="after")
     def _check_line_order(self) -> Self:
         if self.last_line is not None and self.last_line < self.first_line:
@@ -97,6 +181,7 @@ class ParallelConfig(TaggedCorpusConfig):
 class TsvConfig(TaggedCorpusConfig):
     """One file of tab-separated columns."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.delimited:TsvReader"
     kind: Literal["tsv"] = "tsv"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.tsv", or a list of both. May be compressed with
@@ -112,6 +197,7 @@ class TsvConfig(TaggedCorpusConfig):
 class CsvConfig(TaggedCorpusConfig):
     """One file of comma-separated columns with a header line. Fields may be quoted."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.delimited:CsvReader"
     kind: Literal["csv"] = "csv"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.csv", or a list of both. May be compressed with
@@ -142,6 +228,11 @@ class RecordsConfig(TaggedCorpusConfig):
     target: str = "target"
     """Name of the target field, in the record itself or in its "translation". Default: "target"."""
 
+    @property
+    def side_names(self) -> tuple[str, str]:
+        prefix = "translation."
+        return self.source.removeprefix(prefix), self.target.removeprefix(prefix)
+
 
 class JsonlConfig(RecordsConfig):
     """One JSON object per line: {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}.
@@ -149,6 +240,7 @@ class JsonlConfig(RecordsConfig):
     A target may be a list of texts: training uses the first text, scoring accepts all of them.
     """
 
+    builds: ClassVar[str] = "seqloom.data.readers.records:JsonlReader"
     kind: Literal["jsonl"] = "jsonl"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.jsonl", or a list of both. May be compressed with
@@ -163,6 +255,7 @@ class ParquetConfig(RecordsConfig):
     """Parquet files with a column for each field. Needs the extra `parquet`. A column "translation"
     may hold the texts of all languages, as in many data sets on the Hugging Face Hub."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.tables:ParquetReader"
     kind: Literal["parquet"] = "parquet"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.parquet", or a list of both. The files of a
@@ -172,6 +265,7 @@ class ParquetConfig(RecordsConfig):
 class ArrowConfig(RecordsConfig):
     """A data set that `save_to_disk` of the package `datasets` wrote. Needs the extra `parquet`."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.tables:ArrowReader"
     kind: Literal["arrow"] = "arrow"
     path: FileNames
     """Path of the folder of one split, such as "dataset/train", or of an Arrow file, a pattern, or a
@@ -185,6 +279,7 @@ class TmxConfig(TaggedCorpusConfig):
     content. Other elements, such as hi, are removed, but their text is kept.
     """
 
+    builds: ClassVar[str] = "seqloom.data.readers.tmx:TmxReader"
     kind: Literal["tmx"] = "tmx"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.tmx", or a list of both. May be compressed with
@@ -196,6 +291,10 @@ class TmxConfig(TaggedCorpusConfig):
     """Code of the target language, like `source`. If a unit has several such texts, training uses the
     first one, and scoring accepts all of them."""
 
+    @property
+    def side_names(self) -> tuple[str, str]:
+        return _primary_subtag(self.source), _primary_subtag(self.target)
+
     @model_validator(mode="after")
     def _check_languages(self) -> Self:
         if self.source.lower() == self.target.lower():
@@ -205,9 +304,10 @@ class TmxConfig(TaggedCorpusConfig):
         return self
 
 
-class LinesConfig(AnyCorpusConfig):
+class LinesConfig(CorpusConfig):
     """Plain text with one sentence per line, for models without a source."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.plain_text:LinesReader"
     modality: ClassVar[str] = "none"
     kind: Literal["lines"] = "lines"
     path: FileNames
@@ -215,12 +315,13 @@ class LinesConfig(AnyCorpusConfig):
     gzip or zstd. The files of a pattern are sorted by name. All files count as one corpus."""
 
 
-class CaptionsConfig(AnyCorpusConfig):
+class CaptionsConfig(CorpusConfig):
     """Images, each with one or several captions.
 
     A line of `captions` is name<TAB>caption. A number after the name, as in dog.jpg#3, is ignored.
     """
 
+    builds: ClassVar[str] = "seqloom.data.modalities.images:CaptionsReader"
     modality: ClassVar[str] = "images"
     kind: Literal["captions"] = "captions"
     images: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)]
@@ -232,10 +333,11 @@ class CaptionsConfig(AnyCorpusConfig):
     have a caption."""
 
 
-class ScenesConfig(AnyCorpusConfig):
+class ScenesConfig(CorpusConfig):
     """Generated images of two coloured shapes, with captions such as "a red circle above a blue
     square". No caption of dev or test occurs in training."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.generated.scenes:ScenesReader"
     modality: ClassVar[str] = "images"
     kind: Literal["scenes"] = "scenes"
     examples: int = Field(gt=0)
@@ -244,10 +346,11 @@ class ScenesConfig(AnyCorpusConfig):
     """Seed of the generator. Default: 0."""
 
 
-class FramesConfig(AnyCorpusConfig):
+class FramesConfig(CorpusConfig):
     """Sequences of real-valued vectors (frames) with labels, in a CSV file with a header line and one
     row per frame. The rows of a sequence follow each other."""
 
+    builds: ClassVar[str] = "seqloom.data.modalities.frames:FramesReader"
     modality: ClassVar[str] = "frames"
     kind: Literal["frames"] = "frames"
     path: FileNames
@@ -275,11 +378,12 @@ class FramesConfig(AnyCorpusConfig):
         return self
 
 
-class GesturesConfig(AnyCorpusConfig):
+class GesturesConfig(CorpusConfig):
     """Generated movements of a hand. A frame is the noisy velocity of the hand (two numbers), and the
     label is the gesture: left-circle, right-circle, wave or rest. One frame does not show in which
     direction a circle turns, so a model needs several frames."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.generated.gestures:GesturesReader"
     modality: ClassVar[str] = "frames"
     kind: Literal["gestures"] = "gestures"
     labels: Literal["frame", "sequence"] = "frame"
@@ -306,14 +410,26 @@ class GesturesConfig(AnyCorpusConfig):
         return self
 
 
-class SeriesConfig(AnyCorpusConfig):
+class ForecastCorpusConfig(CorpusConfig):
+    """Base class of corpora of numbers to forecast."""
+
+    modality: ClassVar[str] = "series"
+
+    @property
+    def column_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the columns to forecast and of the context columns. Default: x and y, without
+        context."""
+        return ("x", "y"), ()
+
+
+class SeriesConfig(ForecastCorpusConfig):
     """A time series in a CSV file with a header line and one row per time step.
 
     An example is a window of consecutive rows: task.observe rows to read, then task.predict rows to
     forecast.
     """
 
-    modality: ClassVar[str] = "series"
+    builds: ClassVar[str] = "seqloom.data.readers.series:TableReader"
     kind: Literal["series"] = "series"
     path: str
     """Path of the file. May be compressed with gzip or zstd."""
@@ -328,11 +444,15 @@ class SeriesConfig(AnyCorpusConfig):
     stride: int = Field(1, ge=1)
     """Number of rows from the start of one example to the next. Default: 1."""
 
+    @property
+    def column_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.columns, self.context
 
-class TracksConfig(AnyCorpusConfig):
+
+class TracksConfig(ForecastCorpusConfig):
     """Recordings of pedestrians. Each line has a frame, the pedestrian's id, and the position x, y."""
 
-    modality: ClassVar[str] = "series"
+    builds: ClassVar[str] = "seqloom.data.readers.series:TracksReader"
     kind: Literal["tracks"] = "tracks"
     recordings: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
     """Paths of the files. Give either this or `scene`. Default: []."""
@@ -353,13 +473,13 @@ class TracksConfig(AnyCorpusConfig):
         return self
 
 
-class RobotConfig(AnyCorpusConfig):
+class RobotConfig(ForecastCorpusConfig):
     """Generated paths of a robot with two wheels. A model forecasts the position x, y of the robot.
     At each step, the model also reads the measured speeds of the left and of the right wheel (the
     context). The direction of the robot is not given: a model has to infer it from the observed
     positions."""
 
-    modality: ClassVar[str] = "series"
+    builds: ClassVar[str] = "seqloom.data.readers.series:RobotReader"
     kind: Literal["robot"] = "robot"
     examples: int = Field(gt=0)
     """Number of paths to generate."""
@@ -369,17 +489,23 @@ class RobotConfig(AnyCorpusConfig):
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of the generator. Default: 0."""
 
+    @property
+    def column_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return ("x", "y"), ("left", "right")
+
 
 Language = Literal["de", "en", "fr"]
 """Languages of the bundled sentences."""
 
 
-class LongTextConfig(AnyCorpusConfig):
+class LongTextConfig(CorpusConfig):
     """One long text, for models without a source. The file is a single sequence of tokens, in which
     each newline is a token. Models read it in windows of fixed length. Several files are joined to
     one text."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.plain_text:LongTextReader"
     modality: ClassVar[str] = "none"
+    is_long_text: ClassVar[bool] = True
     kind: Literal["long-text"] = "long-text"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.txt", or a list of both. May be compressed with
@@ -414,12 +540,27 @@ class LongTextConfig(AnyCorpusConfig):
 class BundledConfig(TaggedCorpusConfig):
     """Short everyday sentences from Tatoeba that come with seqloom (CC BY 2.0)."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.bundled:BundledReader"
     kind: Literal["bundled"] = "bundled"
     source: Language
     """Source language. The pairs are German and English, English and French and, in dev and test
     only, German and French."""
     target: Language
     """Target language, different from the source language."""
+
+    @property
+    def side_names(self) -> tuple[str, str]:
+        return self.source, self.target
+
+    @property
+    def training_problem(self) -> str | None:
+        if not self.is_joined:
+            return None
+        return (
+            "the bundled German and French sentences are joined by their English translation, to "
+            "test languages that were never paired; train on pairs with 'en', and use German and "
+            "French in data.dev or data.test"
+        )
 
     @property
     def is_joined(self) -> bool:
@@ -439,10 +580,11 @@ class BundledConfig(TaggedCorpusConfig):
         return self
 
 
-class BundledLabelsConfig(AnyCorpusConfig):
+class BundledLabelsConfig(CorpusConfig):
     """The bundled Tatoeba sentences (CC BY 2.0), each once, with labels to predict: the language of
     the sentence, or which of its letters are capitals."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.bundled:BundledLabelsReader"
     kind: Literal["bundled-labels"] = "bundled-labels"
     labels: Literal["language", "capitals"]
     """Labels to predict. "language": one label, the language of the sentence. "capitals": the source
@@ -465,10 +607,12 @@ MAX_FACTS = 9
 """Maximum number of sentences before a question. Their numbers, 1 to 9, are all different."""
 
 
-class SyntheticConfig(AnyCorpusConfig):
+class SyntheticConfig(CorpusConfig):
     """Generated pairs of source and target for a simple task, such as reversing a string. The
     training, dev and test data of a recipe never share a source."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.generated.synthetic:SyntheticReader"
+    is_generated: ClassVar[bool] = True
     kind: Literal["synthetic"] = "synthetic"
     task: Literal["copy", "reverse", "sort", "addition", "case", "questions"]
     """Task: "copy", "reverse" and "sort" transform strings of letters, "addition" maps "12+7" to
@@ -513,6 +657,7 @@ class ImportedConfig(TaggedCorpusConfig):
     """Placeholder for the training data of a model that was imported with `seqloom import`. This
     data is not available, so commands that need it report an error."""
 
+    builds: ClassVar[str] = "seqloom.data.readers.reader:ImportedReader"
     kind: Literal["imported"] = "imported"
     source: str | None = None
     """Code of the source language, such as "en". Default: not known."""
@@ -521,48 +666,41 @@ class ImportedConfig(TaggedCorpusConfig):
     tags: tuple[str, ...] = ()
     """Tags of the target languages, for multilingual models. Default: []."""
 
+    def expand(self) -> "list[ImportedConfig]":
+        """Return one corpus for each tag, which selects a target language."""
+        if not self.tags:
+            return [self]
+        corpora = []
+        for tag in self.tags:
+            target = tag_display_name(tag)
+            name = None if self.source is None else f"{self.source}-{target}"
+            corpora.append(ImportedConfig(source=self.source, target=target, tag=tag, name=name))
+        return corpora
 
-class HoldOutConfig(AnyCorpusConfig):
+    @property
+    def side_names(self) -> tuple[str, str] | None:
+        return None if self.source is None or self.target is None else (self.source, self.target)
+
+
+class HoldOutConfig(SplitDataConfig):
     """Pairs that are held out of the training corpora, so that training does not use them. Only the
     source text decides whether a pair is held out, so all translations of a sentence are in the
     same split."""
 
+    builds: ClassVar[str] = ""  # no reader: other corpora are read
     kind: Literal["hold-out"] = "hold-out"
     fraction: float = Field(0.02, gt=0, lt=0.5)
     """Share of the training pairs to hold out. Default: 0.02."""
 
 
-class ReaderExtensionConfig(TaggedCorpusConfig, ExtensionConfig):
-    """A corpus in a format that seqloom does not know. The reader is a function outside seqloom
-    that yields pairs of source and target."""
+class ReaderExtensionConfig(ExtensionConfig, TaggedCorpusConfig):
+    """A corpus in a format that seqloom does not know. The reader is outside seqloom: a function
+    that yields pairs of source and target, or a subclass of `seqloom.data.Reader`."""
 
+    builds: ClassVar[str] = FORM
     extension_point: ClassVar[Point] = "reader"
 
 
-CorpusConfig = (
-    ParallelConfig
-    | TsvConfig
-    | CsvConfig
-    | JsonlConfig
-    | ParquetConfig
-    | ArrowConfig
-    | TmxConfig
-    | LinesConfig
-    | CaptionsConfig
-    | ScenesConfig
-    | FramesConfig
-    | GesturesConfig
-    | SeriesConfig
-    | TracksConfig
-    | RobotConfig
-    | LongTextConfig
-    | BundledConfig
-    | BundledLabelsConfig
-    | SyntheticConfig
-    | ImportedConfig
-    | ReaderExtensionConfig
-)
-"""One corpus."""
 CorpusOrHoldOutConfig = CorpusConfig | HoldOutConfig
 """One corpus, or pairs held out of the training corpora."""
 
@@ -572,15 +710,11 @@ PAIR = "{pair}"
 """Placeholder for a pair of languages in `LanguagesConfig.path`."""
 
 
-def language_tag(language: str) -> str:
-    """Return the tag that selects a target language: de -> <2de>"""
-    return f"<2{language}>"
-
-
-class LanguagesConfig(AnyCorpusConfig):
+class LanguagesConfig(TrainingDataConfig):
     """Files of several languages, and the pairs of languages to translate between. Each source text
     gets a tag that names the target language, such as '<2de>' for German."""
 
+    builds: ClassVar[str] = ""  # no reader: other corpora are read
     kind: Literal["languages"] = "languages"
     path: str
     """Path of the files, in which '{language}' stands for the language: 'train.{language}.gz'. If
@@ -607,6 +741,21 @@ class LanguagesConfig(AnyCorpusConfig):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def expand(self) -> list[ParallelConfig]:
+        """Return one parallel corpus per pair of languages, tagged with its target language."""
+        corpora = []
+        for pair in self.pairs:
+            source, target = pair.split("-")
+            corpora.append(
+                ParallelConfig(
+                    source=self.file_of(pair, source),
+                    target=self.file_of(pair, target),
+                    tag=language_tag(target),
+                    name=pair,
+                )
+            )
+        return corpora
 
     def file_of(self, pair: str, language: str) -> str:
         """Return the path of the file that contains the sentences of `pair` in `language`."""

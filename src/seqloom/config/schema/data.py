@@ -6,16 +6,14 @@ from pydantic import BeforeValidator, Field
 
 from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.corpora import (
-    CorpusConfig,
     HoldOutConfig,
-    LanguagesConfig,
-    LongTextConfig,
+    SplitDataConfig,
+    TrainingDataConfig,
 )
 from seqloom.config.schema.section import Section
 
-_AnyCorpus = CorpusConfig | LanguagesConfig
-TrainSplitConfig = Annotated[_AnyCorpus, ByKind()]
-SplitConfig = Annotated[_AnyCorpus | HoldOutConfig, ByKind()]
+TrainSplitConfig = Annotated[TrainingDataConfig, ByKind()]
+SplitConfig = Annotated[SplitDataConfig, ByKind()]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -166,4 +164,4 @@ class DataConfig(Section):
     @property
     def is_long_text(self) -> bool:
         """True if a training corpus is one long text, not a list of separate examples."""
-        return any(isinstance(corpus, LongTextConfig) for corpus in self.train)
+        return any(corpus.is_long_text for corpus in self.train)

@@ -6,16 +6,10 @@ from pydantic import model_validator
 
 from seqloom.config.extensions.section import ExtensionConfig, find_metric, list_extensions
 from seqloom.config.schema.corpora import (
-    BundledConfig,
-    CaptionsConfig,
-    FramesConfig,
-    GesturesConfig,
+    CorpusConfig,
+    ForecastCorpusConfig,
     HoldOutConfig,
-    LinesConfig,
     LongTextConfig,
-    RobotConfig,
-    ScenesConfig,
-    SeriesConfig,
 )
 from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
@@ -135,7 +129,7 @@ class RunConfig(Section):
             *self._source_problems(),
             *tag_problems(self.data, self.text.tags),
             *self._language_model_tag_problems(),
-            *self._bundled_problems(),
+            *self._unusable_training_problems(),
             *self._score_problems(),
             *self._label_problems(),
             *self._image_problems(),
@@ -156,9 +150,7 @@ class RunConfig(Section):
         splits = {"train": data.train, "dev": data.dev, "test": data.test}
         for name, corpora in splits.items():
             other_kinds = {
-                corpus.kind
-                for corpus in corpora
-                if isinstance(corpus, LongTextConfig) != data.is_long_text
+                corpus.kind for corpus in corpora if corpus.is_long_text != data.is_long_text
             }
             if other_kinds == {"hold-out"}:
                 problems.append(
@@ -201,10 +193,7 @@ class RunConfig(Section):
                 f"model.encoder: the task '{self.task.kind}' has a source; "
                 "set model.encoder.kind = 'recurrent' or another encoder"
             )
-        without_source = (LinesConfig, LongTextConfig)
-        if not is_language_model and any(
-            isinstance(corpus, without_source) for corpus in self.data.train
-        ):
+        if not is_language_model and any(corpus.modality == "none" for corpus in self.data.train):
             problems.append(
                 "data.train: plain text has no source side; use 'parallel', 'tsv', 'csv' or "
                 "'jsonl', or task.kind = 'language-model'"
@@ -216,14 +205,13 @@ class RunConfig(Section):
             return ["data.train: a language model has no source, so it reads no tags; remove tag"]
         return []
 
-    def _bundled_problems(self) -> list[str]:
-        if not any(isinstance(each, BundledConfig) and each.is_joined for each in self.data.train):
-            return []
-        return [
-            "data.train: the bundled German and French sentences are joined by their English "
-            "translation, to test languages that were never paired; train on pairs with 'en', and "
-            "use German and French in data.dev or data.test"
-        ]
+    def _unusable_training_problems(self) -> list[str]:
+        problems = (
+            corpus.training_problem
+            for corpus in self.data.train
+            if isinstance(corpus, CorpusConfig)
+        )
+        return [f"data.train: {problem}" for problem in problems if problem is not None]
 
     def _score_problems(self) -> list[str]:
         score = self.training.stopping.score
@@ -280,7 +268,7 @@ class RunConfig(Section):
             ("dev", self.data.dev),
             ("test", self.data.test),
         ):
-            frames = [isinstance(corpus, FramesConfig | GesturesConfig) for corpus in split]
+            frames = [corpus.modality == "frames" for corpus in split]
             texts = [not isinstance(corpus, HoldOutConfig) for corpus in split]
             if self.data.has_frames and any(
                 text and not frame for text, frame in zip(texts, frames, strict=True)
@@ -322,9 +310,7 @@ class RunConfig(Section):
                 f"model.encoder: '{encoder.kind}' reads images, but the task is '{task.kind}'; set "
                 "task.kind = 'captioning', or choose an encoder of tokens"
             )
-        has_images = [
-            isinstance(corpus, CaptionsConfig | ScenesConfig) for corpus in self.data.train
-        ]
+        has_images = [corpus.modality == "images" for corpus in self.data.train]
         if is_captioning != all(has_images) or is_captioning != any(has_images):
             problems.append(
                 "data.train: captioning needs images with captions, and other tasks cannot use "
@@ -358,13 +344,13 @@ class RunConfig(Section):
             problems.append("training.stopping.score: a forecast is judged by its loss; use 'loss'")
         problems += self.model.decoder.forecast_problems()
         has_context = self.task.use_context
-        if self.task.random_rotation and any(
-            (isinstance(corpus, RobotConfig) and has_context)
-            or (
-                isinstance(corpus, SeriesConfig)
-                and (len(corpus.columns) != 2 or (corpus.context and has_context))
-            )
+        names = [
+            corpus.column_names
             for corpus in self.data.train
+            if isinstance(corpus, ForecastCorpusConfig)
+        ]
+        if self.task.random_rotation and any(
+            len(columns) != 2 or (context and has_context) for columns, context in names
         ):
             problems.append(
                 "task.random_rotation: rotation needs exactly two columns and no context"

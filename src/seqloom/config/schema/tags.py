@@ -3,57 +3,16 @@
 A tag is a token such as '<2de>' that selects the kind of output, for example the target language.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from seqloom.config.schema.corpora import (
     CorpusOrHoldOutConfig,
     HoldOutConfig,
-    ImportedConfig,
     LanguagesConfig,
-    ParallelConfig,
-    RobotConfig,
-    SeriesConfig,
     TaggedCorpusConfig,
-    TracksConfig,
-    language_tag,
+    TrainingDataConfig,
 )
 from seqloom.config.schema.data import DataConfig, SplitConfig
-
-IMPORTED_TAG = re.compile(r">>(.+)<<|__(.+)__")
-"""The language tags of Marian (>>de<<) and of M2M100 (__de__)."""
-
-
-def expand_languages(languages: LanguagesConfig) -> list[ParallelConfig]:
-    """Return one parallel corpus per pair of languages, tagged with its target language."""
-    corpora = []
-    for pair in languages.pairs:
-        source, target = pair.split("-")
-        corpora.append(
-            ParallelConfig(
-                source=languages.file_of(pair, source),
-                target=languages.file_of(pair, target),
-                tag=language_tag(target),
-                name=pair,
-            )
-        )
-    return corpora
-
-
-def expand_imported(corpus: ImportedConfig) -> list[ImportedConfig]:
-    """Return one corpus for each target language of an imported model.
-
-    corpus: the corpus of the imported model. Its `tags` select the target languages. Without tags,
-            the result is [corpus]
-    """
-    if not corpus.tags:
-        return [corpus]
-    corpora = []
-    for tag in corpus.tags:
-        target = tag_display_name(tag)
-        name = None if corpus.source is None else f"{corpus.source}-{target}"
-        corpora.append(ImportedConfig(source=corpus.source, target=target, tag=tag, name=name))
-    return corpora
 
 
 def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig, ...]:
@@ -65,12 +24,11 @@ def expand_corpora(split: Iterable[SplitConfig]) -> tuple[CorpusOrHoldOutConfig,
     """
     corpora: list[CorpusOrHoldOutConfig] = []
     for table in split:
-        if isinstance(table, LanguagesConfig):
-            corpora += expand_languages(table)
-        elif isinstance(table, ImportedConfig):
-            corpora += expand_imported(table)
-        else:
+        if isinstance(table, HoldOutConfig):
             corpora.append(table)
+        else:
+            assert isinstance(table, TrainingDataConfig)
+            corpora += table.expand()
     return tuple(corpora)
 
 
@@ -90,19 +48,6 @@ def training_tags(data: DataConfig) -> tuple[str, ...]:
         corpora += expand_corpora(data.parent.train)
     tags = (corpus_tag(corpus) for corpus in corpora)
     return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
-
-
-def tag_display_name(tag: str) -> str:
-    """Return the name by which users select a tag.
-
-    For the tag of a language, this is the language: "de" for the tags <2de>, >>de<< and __de__ (the
-    last two occur in imported models). For other tags, it is the tag itself.
-    """
-    language = tag.removeprefix("<2").removesuffix(">")
-    if language and tag == language_tag(language):
-        return language
-    match = IMPORTED_TAG.fullmatch(tag)
-    return tag if match is None else match[1] or match[2]
 
 
 def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
@@ -126,9 +71,7 @@ def tag_problems(data: DataConfig, declared: Sequence[str]) -> list[str]:
             "data.temperature: there is only one training corpus, so there is nothing to balance; "
             "remove it, or give several pairs or corpora"
         )
-    if data.temperature != 1 and any(
-        isinstance(corpus, SeriesConfig | TracksConfig | RobotConfig) for corpus in data.train
-    ):
+    if data.temperature != 1 and any(corpus.modality == "series" for corpus in data.train):
         problems.append(
             "data.temperature: series, tracks and robot paths are always sampled by their size; remove it"
         )
@@ -147,11 +90,8 @@ def _untagged_problems(data: DataConfig) -> Iterator[str]:
     """
     for split, tables in _splits(data):
         for index, table in enumerate(tables):
-            if isinstance(table, LanguagesConfig | HoldOutConfig):
-                continue
-            if isinstance(table, ImportedConfig) and table.tags:
-                continue
-            if corpus_tag(table) is None:
+            corpora = table.expand() if isinstance(table, TrainingDataConfig) else ()
+            if any(corpus_tag(corpus) is None for corpus in corpora):
                 yield (
                     f"data.{split}: corpus {index} (counted from 0) has no tag, but training has "
                     f"{', '.join(training_tags(data))}; add its tag, for example "

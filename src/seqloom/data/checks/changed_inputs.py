@@ -12,8 +12,8 @@ from pathlib import Path
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import StorageError
 from seqloom.core.storage import write_file
+from seqloom.data.corpus.digests import file_digest, json_digest
 from seqloom.data.corpus.disk_cache import cache_root
-from seqloom.data.corpus.fingerprint import file_digest, json_digest
 from seqloom.data.example import Split
 from seqloom.data.readers.splits import split_files
 

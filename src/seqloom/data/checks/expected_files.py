@@ -1,21 +1,13 @@
 """Compares the data folder with the files that a recipe expects."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from seqloom.config.schema.corpora import (
-    CaptionsConfig,
-    CorpusOrHoldOutConfig,
-    SeriesConfig,
-    TracksConfig,
-)
 from seqloom.config.schema.data import DataConfig, ExpectedFileConfig
 from seqloom.core.errors import NotFoundError
 from seqloom.data.example import Split
-from seqloom.data.readers.series import track_files
-from seqloom.data.readers.splits import corpora_of, files_of
+from seqloom.data.readers.splits import readers_of
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
@@ -73,12 +65,10 @@ def check_expected_files(data: DataConfig) -> str | None:
 def _file_states(data: DataConfig) -> list[FileState]:
     """Return the state of each expected file that the corpora of the recipe use."""
     assert data.expected is not None
-    used = {
-        name
-        for split in SPLITS
-        for corpus in corpora_of(data, split)
-        for name in _used_files(corpus, data, split)
-    }
+    used: set[str] = set()
+    for reader in (reader for split in SPLITS for reader in readers_of(data, split)):
+        names = reader.used_files
+        used |= {each.file for each in data.expected.files} if names is None else {*names}
     folder = Path(data.folder).expanduser()
     return [
         FileState(
@@ -87,25 +77,3 @@ def _file_states(data: DataConfig) -> list[FileState]:
         for each in data.expected.files
         if each.file in used or any(fnmatchcase(each.file, pattern) for pattern in used)
     ]
-
-
-def _used_files(corpus: CorpusOrHoldOutConfig, data: DataConfig, split: Split) -> Sequence[str]:
-    """Return the names and patterns of the files that a corpus reads.
-
-    Some corpora have a file that lists the files to read. If this list is missing, return the names
-    of all expected files, because any of them may be needed.
-    """
-    match corpus:
-        case CaptionsConfig(images=images, captions=captions, names=names):
-            return [*images, captions, *([] if names is None else [names])]
-        case SeriesConfig(path=path):
-            return [path]
-        case TracksConfig(scene=str(), splits=splits):
-            if (Path(data.folder).expanduser() / splits).is_file():
-                return [splits, *track_files(corpus, data.folder, split)]
-            # This file lists the recordings. Without it, any of them may be needed.
-            return [] if data.expected is None else [each.file for each in data.expected.files]
-        case TracksConfig(recordings=recordings):
-            return recordings
-        case _:
-            return files_of(corpus)

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from seqloom.config.schema.corpora import HoldOutConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import SeqloomError
 from seqloom.core.processors import available_processors
@@ -31,8 +32,8 @@ from seqloom.data.readers.splits import (
     hold_out_rule,
     read_split,
     read_with_group,
+    reader_of,
     split_files,
-    table_name,
     training_corpora,
 )
 from seqloom.text.long_text import encode_target
@@ -254,7 +255,9 @@ def _parts_for_processes(
         return []
     if not can_use_processes((config, tokenizers)):
         return []
-    parts, _ = cut_corpus(corpus, config.folder, table_name(config, corpus, split)) or ([], 0)
+    if isinstance(corpus, HoldOutConfig):
+        return []
+    parts, _ = cut_corpus(reader_of(config, corpus, split)) or ([], 0)
     return parts if len(parts) > 1 else []
 
 

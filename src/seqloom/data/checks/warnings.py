@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from seqloom.config.schema.corpora import ParallelConfig, SyntheticConfig
+from seqloom.config.schema.corpora import CorpusConfig, ParallelConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.checks.statistics import SplitStatistics
 from seqloom.data.readers.splits import corpora_of
@@ -96,7 +96,9 @@ def _line_ranges(statistics: SplitStatistics, config: RunConfig) -> Iterator[Fin
 def _duplicates(statistics: SplitStatistics, config: RunConfig) -> Iterator[Finding]:
     where = f"data.{statistics.split}"
     corpora = corpora_of(config.data, statistics.split)
-    is_synthetic = all(isinstance(corpus, SyntheticConfig) for corpus in corpora)
+    is_synthetic = all(
+        isinstance(corpus, CorpusConfig) and corpus.is_generated for corpus in corpora
+    )
     if statistics.repeated_pairs:
         many = statistics.repeated_pairs > MAX_REPEATED * statistics.examples and not is_synthetic
         yield Finding(

@@ -16,8 +16,9 @@ from seqloom.data.corpus.dataset import (
     damage_note,
     ignore_progress,
 )
+from seqloom.data.corpus.digests import json_digest
 from seqloom.data.corpus.disk_cache import cached_folder
-from seqloom.data.corpus.fingerprint import fingerprint, json_digest
+from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import read_split
 from seqloom.extensions.identity import extension_version

@@ -31,7 +31,7 @@ from seqloom.data.corpus.dataset import IntArray
 from seqloom.data.example import Example
 from seqloom.data.modalities.modality import Modality, SourceInput, SourceWriter
 from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells, read_column_names
-from seqloom.data.readers.text_files import locate_all
+from seqloom.data.readers.reader import Reader, Records
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
 
@@ -264,11 +264,13 @@ def parse_frames(text: str) -> Numbers:
     return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
 
 
-def read_frames(config: FramesConfig, folder: str) -> Iterator[Example]:
-    """Yield one example per sequence. If `config.labels` is "frame", the target has one label per
-    frame. If `config.labels` is "sequence", the target is the label of the whole sequence."""
-    for path in locate_all(config.path, folder):
-        yield from _read_file(path, config)
+class FramesReader(Reader[FramesConfig]):
+    """Reads one example per sequence. If the setting `labels` is "frame", the target has one label
+    per frame. If it is "sequence", the target is the label of the whole sequence."""
+
+    def read(self) -> Records:
+        for path in self.paths():
+            yield from _read_file(path, self.corpus)
 
 
 def _read_file(path: Path, config: FramesConfig) -> Iterator[Example]:

@@ -3,8 +3,10 @@
 The images of a corpus are decoded once, stored as raw pixels and read through a memory map.
 """
 
+import hashlib
 import io
 import json
+import re
 import tarfile
 import zipfile
 from array import array
@@ -18,14 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from seqloom.config.schema.corpora import CaptionsConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import CaptioningConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.core.signature import Pixels
 from seqloom.data.corpus.dataset import IntArray
+from seqloom.data.corpus.digests import file_digest
 from seqloom.data.example import Example
 from seqloom.data.modalities.modality import Modality, SourceInput, SourceWriter
 from seqloom.data.readers.generated.scenes import SCENE_PREFIX, draw_scene
+from seqloom.data.readers.reader import Reader, Records
+from seqloom.data.readers.text_files import locate, read_lines
 from seqloom.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:  # imports torch, which takes seconds, and worker processes do not need it
@@ -38,6 +44,10 @@ SHAPE_FILE = "images.json"
 IMAGE_TOKENS = 64
 """An image counts as this many tokens in the token budget. Encoding an image on a CPU takes some
 megabytes, and batches of more than a few dozen images are not faster."""
+MAX_LISTED = 5
+"""Maximum number of images without a caption that an error message lists."""
+_CAPTION_NUMBER = re.compile(r"#\d+$")
+"""Flickr files number the captions of an image: dog.jpg#0, dog.jpg#1."""
 PixelArray = NDArray[np.uint8]
 """(3, height, width)"""
 
@@ -281,3 +291,96 @@ def _open_archive(path: str, modified: int) -> zipfile.ZipFile | tarfile.TarFile
         raise DataError(
             f"{path}: is not a readable zip or tar file ({error}); copy or download the file again"
         ) from error
+
+
+class CaptionsReader(Reader[CaptionsConfig]):
+    """Reads one example per caption. The source of the example is the path of the image."""
+
+    @property
+    def used_files(self) -> list[str]:
+        return [*self.corpus.images, *self._text_files]
+
+    @property
+    def name(self) -> str:
+        return self.corpus.captions
+
+    @property
+    def _text_files(self) -> list[str]:
+        names = self.corpus.names
+        return [self.corpus.captions, *([] if names is None else [names])]
+
+    def identity(self) -> list[Any]:
+        return [
+            [file_digest(locate(name, self.folder)) for name in self._text_files],
+            [images_digest(image_container(name, self.folder)) for name in self.corpus.images],
+        ]
+
+    def read(self) -> Records:
+        path = locate(self.corpus.captions, self.folder)
+        selected = (
+            None
+            if self.corpus.names is None
+            else _read_names(locate(self.corpus.names, self.folder))
+        )
+        image_paths = _image_paths(self.corpus, self.folder)
+        captioned: set[str] = set()
+        for number, line in enumerate(read_lines(path), start=1):
+            name, tab, caption = line.partition("\t")
+            if not tab:
+                raise DataError(
+                    f"{path}:{number}: there is no tab; a line must be the name of an image, a tab and "
+                    "a caption"
+                )
+            name = _CAPTION_NUMBER.sub("", name.strip())
+            if selected is not None and name not in selected:
+                continue
+            if "/" in name:
+                raise DataError(
+                    f"{path}:{number}: the image {name} is a path; write only the name of the file, and "
+                    "add its folder or archive to `images`"
+                )
+            if name not in image_paths:
+                raise DataError(
+                    f"{path}:{number}: the image {name} is in none of {', '.join(self.corpus.images)}; add "
+                    "its folder or archive to `images`, or list the images to use in a file and set "
+                    "`names` to that file"
+                )
+            captioned.add(name)
+            yield Example(image_paths[name], caption, (caption,), f"{path}:{number}")
+        if missing := sorted((selected or set()) - captioned):
+            listed = ", ".join(missing[:MAX_LISTED]) + (" …" if len(missing) > MAX_LISTED else "")
+            raise DataError(
+                f"{path}: has no caption for {len(missing)} of the images in {self.corpus.names}: {listed}; "
+                "add captions, or remove these names"
+            )
+
+
+def _read_names(path: Path) -> set[str]:
+    return {line.strip() for line in read_lines(path) if line.strip()}
+
+
+def _image_paths(config: CaptionsConfig, folder: str) -> dict[str, str]:
+    """Map the file name of each image to its path. If several images have the same file name, the
+    first one is used."""
+    paths: dict[str, str] = {}
+    for container in config.images:
+        container_path = image_container(container, folder)
+        for name in image_names(container_path):
+            paths.setdefault(name.rsplit("/", 1)[-1], f"{container_path}/{name}")
+    return paths
+
+
+def images_digest(container: Path) -> str:
+    """Return a digest of the images in an archive or a folder.
+
+    For an archive, the digest covers its content. For a folder, it covers the names, sizes and
+    modification times of the images, because reading all images would take long.
+    """
+    if container.is_file():
+        return file_digest(container)
+    entries = [
+        (name, status.st_size, status.st_mtime_ns)
+        for name in image_names(container)
+        for status in [(container / name).stat()]
+    ]
+    return hashlib.sha256(repr(entries).encode()).hexdigest()

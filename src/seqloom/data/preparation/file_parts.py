@@ -6,20 +6,15 @@ not depend on the number of processes.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from seqloom.config.schema.corpora import (
-    CorpusOrHoldOutConfig,
-    JsonlConfig,
-    LinesConfig,
-    ParallelConfig,
-    TsvConfig,
-)
 from seqloom.core.errors import NotFoundError
 from seqloom.data.readers.compression import is_compressed
-from seqloom.data.readers.parallel_files import different_line_counts, parallel_paths
-from seqloom.data.readers.text_files import BLOCK_BYTES, FilePart, locate_all
+from seqloom.data.readers.parallel_files import different_line_counts
+from seqloom.data.readers.reader import Reader
+from seqloom.data.readers.text_files import BLOCK_BYTES, FilePart
 
 PART_BYTES = 2**24
 """Approximate size of a part in bytes. For parallel files, this is the size of the source part.
@@ -31,21 +26,15 @@ FileParts = tuple[FilePart, ...]
 """One part of a file. For parallel files: one part of each file, all with the same lines."""
 
 
-def cut_corpus(
-    corpus: CorpusOrHoldOutConfig, folder: str, table: str
-) -> tuple[list[FileParts], int] | None:
+def cut_corpus(reader: Reader[Any]) -> tuple[list[FileParts], int] | None:
     """Cut the files of a corpus at line ends. Return the parts and the total number of lines.
 
     Return None if the corpus cannot be cut: a file is compressed, the format does not have one
     example per line, or the recipe selects a range of lines.
     """
-    match corpus:
-        case ParallelConfig(first_line=1, last_line=None):
-            rows = parallel_paths(corpus, folder, table)
-        case TsvConfig() | JsonlConfig() | LinesConfig():
-            rows = [(path,) for path in locate_all(corpus.path, folder)]
-        case _:
-            return None
+    rows = reader.parallel_files()
+    if rows is None:
+        return None
     parts: list[FileParts] = []
     total = 0
     try:

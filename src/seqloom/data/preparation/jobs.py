@@ -11,7 +11,6 @@ from itertools import chain, islice
 from pathlib import Path
 
 from seqloom.config.schema.corpora import (
-    ArrowConfig,
     CorpusConfig,
     CorpusOrHoldOutConfig,
     HoldOutConfig,
@@ -20,15 +19,14 @@ from seqloom.data.example import InvalidLine
 from seqloom.data.preparation.file_parts import FileParts, cut_corpus
 from seqloom.data.preparation.records import Records, held_out_file, read_records, write_records
 from seqloom.data.preparation.request import CorpusRequest
-from seqloom.data.readers.formats.tables import arrow_paths
 from seqloom.data.readers.splits import (
     corpora_of,
     read_share,
     read_split,
     read_with_group,
+    reader_of,
     refuse_missing_files,
     split_files,
-    table_name,
     with_one_hold_out,
 )
 from seqloom.text.long_text import LongTextTokenizer
@@ -128,7 +126,7 @@ def _source(
     def read() -> Records:
         return read_with_group(data, corpus, split)
 
-    cut = cut_corpus(corpus, data.folder, table_name(data, corpus, split))
+    cut = cut_corpus(reader_of(data, corpus, split))
     parts, lines = (None, 0) if cut is None else cut
     return SplitSource(corpus, read, parts, lines, assigns=split == "train")
 
@@ -145,12 +143,7 @@ def _read_whole_split(request: CorpusRequest) -> Records:
 
 def input_bytes(request: CorpusRequest) -> int:
     """Return the size of a split's data files in bytes. Bundled and generated data count as 0."""
-    data, split = request.data, request.split
-    paths = split_files(data, split)
-    for corpus in corpora_of(data, split):
-        if isinstance(corpus, ArrowConfig):
-            paths += arrow_paths(corpus.path, data.folder)
-    return sum(path.stat().st_size for path in paths)
+    return sum(path.stat().st_size for path in split_files(request.data, request.split))
 
 
 def shard_jobs(

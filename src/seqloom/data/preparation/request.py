@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from seqloom.config.schema.data import DataConfig
-from seqloom.data.corpus.fingerprint import fingerprint, json_digest
+from seqloom.data.corpus.digests import json_digest
+from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Split
 from seqloom.data.modalities.modality import Modality
 from seqloom.data.readers.splits import corpora_of

@@ -1,21 +1,66 @@
 """Reads the Tatoeba sentence pairs that are part of seqloom, and labels derived from them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from itertools import chain, zip_longest
-from typing import assert_never
+from typing import Any, ClassVar, assert_never
 
 from seqloom.config.schema.corpora import BundledConfig, BundledLabelsConfig, Language
+from seqloom.data.corpus.digests import file_digest
 from seqloom.data.example import Example, Split
+from seqloom.data.readers.reader import Reader
 from seqloom.data.readers.text_files import read_lines
 
-LABELS_VERSION = 1
-"""Part of a corpus' cache key. Increase it when a code change gives other labels to the same
-sentences."""
 LABELLED_PAIRS = (BundledConfig(source="de", target="en"), BundledConfig(source="en", target="fr"))
 """Language pairs whose sentences are labelled. If a sentence occurs in both pairs, it is in the
 same split in both."""
+
+
+class BundledReader(Reader[BundledConfig]):
+    """Reads sentence pairs."""
+
+    def read(self) -> Iterator[Example]:
+        return read_bundled(self.corpus, self.split)
+
+    def identity(self) -> list[Any]:
+        pairs = LABELLED_PAIRS if self.corpus.is_joined else [self.corpus]
+        return [self.settings(), *_file_digests(pairs, self.split)]
+
+
+class BundledLabelsReader(Reader[BundledLabelsConfig]):
+    """Reads bundled sentences with labels. The setting `labels` selects the labels: one label per
+    sentence (its language), or one label per character (whether it was a capital letter).
+
+    Languages alternate, so that the first few examples cover all of them.
+    """
+
+    version: ClassVar[int] = 1
+    """Part of a corpus' cache key. Increase it when a code change gives other labels to the same
+    sentences."""
+
+    def read(self) -> Iterator[Example]:
+        names = sorted(set(self.corpus.languages))
+        languages = [_sentences(language, self.split) for language in names]
+        for language, sentence, where in filter(None, chain.from_iterable(zip_longest(*languages))):
+            match self.corpus.labels:
+                case "language":
+                    source, target = sentence, language
+                case "capitals":
+                    source, target = without_capitals(sentence)
+                case _:
+                    assert_never(self.corpus.labels)
+            yield Example(source, target, (target,), where)
+
+    def identity(self) -> list[Any]:
+        settings = self.corpus.model_dump(mode="json")
+        return [settings, self.version, *_file_digests(LABELLED_PAIRS, self.split)]
+
+
+def _file_digests(pairs: Sequence[BundledConfig], split: Split) -> Iterator[str]:
+    for pair in pairs:
+        with as_file(bundled_file(pair, split)) as path:
+            yield file_digest(path)
 
 
 def bundled_file(config: BundledConfig, split: Split) -> Traversable:
@@ -53,24 +98,6 @@ def _read_joined(config: BundledConfig, split: Split) -> Iterator[Example]:
     for example in read_bundled(BundledConfig(source=config.source, target="en"), split):
         for target in translations.get(example.target, ()):
             yield Example(example.source, target, (target,), example.where)
-
-
-def read_bundled_labels(config: BundledLabelsConfig, split: Split) -> Iterator[Example]:
-    """Yield bundled sentences with labels. `config.labels` selects the labels: one label per
-    sentence (its language), or one label per character (whether it was a capital letter).
-
-    Languages alternate, so that the first few examples cover all of them.
-    """
-    languages = [_sentences(language, split) for language in sorted(set(config.languages))]
-    for language, sentence, where in filter(None, chain.from_iterable(zip_longest(*languages))):
-        match config.labels:
-            case "language":
-                source, target = sentence, language
-            case "capitals":
-                source, target = without_capitals(sentence)
-            case _:
-                assert_never(config.labels)
-        yield Example(source, target, (target,), where)
 
 
 def without_capitals(text: str) -> tuple[str, str]:

@@ -2,79 +2,93 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Any
 
-from seqloom.config.schema.corpora import FileNames, ParallelConfig
+from seqloom.config.schema.corpora import FileNames, ParallelConfig, list_file_names
 from seqloom.core.errors import DataError, NotFoundError
+from seqloom.data.corpus.digests import file_digest
 from seqloom.data.example import Example, InvalidLine
+from seqloom.data.readers.reader import Reader, Records
 from seqloom.data.readers.text_files import FilePart, locate_all, read_lines_or_problems
 
 
-def read_parallel(
-    config: ParallelConfig, folder: str, table: str
-) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each line of the source files.
+class ParallelReader(Reader[ParallelConfig]):
+    """Reads parallel files, which are cut into parts if all their lines are read."""
 
-    A source file, its target file and its reference files must have the same number of lines. Only
-    lines from `config.first_line` to `config.last_line` are yielded. These two line numbers count
-    the lines of all source files together. The lines outside this range are read too, to check the
-    number of lines.
+    @property
+    def files(self) -> tuple[str, ...]:
+        corpus = self.corpus
+        names = (corpus.source, corpus.target, *corpus.references)
+        return tuple(chain.from_iterable(map(list_file_names, names)))
 
-    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
-    """
-    earlier = 0  # number of lines in the files before the current ones
-    files = parallel_paths(config, folder, table)
-    for paths in files:
-        lines = 0
-        for lines, row in enumerate(_read_rows(paths), start=1):
-            number = earlier + lines
-            if config.first_line <= number <= (config.last_line or number):
-                yield _example(row, f"{paths[0]}:{lines}")
-        earlier += lines
-    _refuse_lines_past_end(config, earlier, [paths[0] for paths in files], table)
+    def read(self) -> Records:
+        """Yield an example or an `InvalidLine` for each line of the source files.
 
+        A source file, its target file and its reference files must have the same number of lines.
+        Only lines from `first_line` to `last_line` are yielded. These two line numbers count the
+        lines of all source files together. The lines outside this range are read too, to check the
+        number of lines.
+        """
+        first, last = self.corpus.first_line, self.corpus.last_line
+        earlier = 0  # number of lines in the files before the current ones
+        rows = self._rows()
+        for paths in rows:
+            lines = 0
+            for lines, row in enumerate(_read_rows(paths), start=1):
+                number = earlier + lines
+                if first <= number <= (last or number):
+                    yield _example(row, f"{paths[0]}:{lines}")
+            earlier += lines
+        _refuse_lines_past_end(self.corpus, earlier, [paths[0] for paths in rows], self.table)
 
-def read_parallel_parts(parts: Sequence[FilePart]) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each line.
+    def read_part(self, parts: Sequence[FilePart]) -> Records:
+        rows = zip(*map(read_lines_or_problems, parts), strict=True)
+        for number, row in enumerate(rows, start=parts[0].first_line):
+            yield _example(row, f"{parts[0].path}:{number}")
 
-    parts: a part of the source file, of the target file and of each reference file. All parts have
-           the same line numbers
-    """
-    rows = zip(*map(read_lines_or_problems, parts), strict=True)
-    for number, row in enumerate(rows, start=parts[0].first_line):
-        yield _example(row, f"{parts[0].path}:{number}")
+    def parallel_files(self) -> list[tuple[Path, ...]] | None:
+        reads_all = (self.corpus.first_line, self.corpus.last_line) == (1, None)
+        return self._rows() if reads_all else None
 
+    def identity(self) -> list[Any]:
+        corpus = self.corpus
+        settings = corpus.model_dump(mode="json", include={"first_line", "last_line"})
+        rows = [list(map(file_digest, paths)) for paths in self._rows()]
+        # The digest of a single pair of files has this form, so that existing runs can be resumed.
+        return [settings, *rows[0]] if len(rows) == 1 else [settings, rows]
 
-def parallel_paths(config: ParallelConfig, folder: str, table: str) -> list[tuple[Path, ...]]:
-    """Return the files that belong together: (source, target, *references) for each source file.
+    def _rows(self) -> list[tuple[Path, ...]]:
+        """Return the files that belong together: (source, target, *references) for each source file.
 
-    Raise a DataError if the settings name different numbers of files, or if the file names do not
-    match, such as a.de and b.en. If files are missing, raise a NotFoundError that lists them all.
-    """
-    settings = {"source": config.source, "target": config.target}
-    settings |= {f"references[{i}]": names for i, names in enumerate(config.references)}
-    columns: dict[str, list[Path]] = {}
-    missing = []
-    for setting, names in settings.items():
-        try:
-            columns[setting] = locate_all(names, folder)
-        except NotFoundError as error:
-            missing.append(str(error))
-    if missing:
-        raise NotFoundError("\n".join(missing))
-    counts = {setting: len(paths) for setting, paths in columns.items()}
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(
-            f"{table}.{setting} names {count} file{'' if count == 1 else 's'}"
-            for setting, count in counts.items()
-        )
-        raise DataError(f"{listed}; these settings must name the same number of files")
-    for setting, names in settings.items():
-        _check_matches(
-            (config.source, columns["source"]), (names, columns[setting]), f"{table}.{setting}"
-        )
-    return list(zip(*columns.values(), strict=True))
+        Raise a DataError if the settings name different numbers of files, or if the file names do
+        not match, such as a.de and b.en. If files are missing, raise a NotFoundError that lists them
+        all.
+        """
+        corpus = self.corpus
+        settings = {"source": corpus.source, "target": corpus.target}
+        settings |= {f"references[{i}]": names for i, names in enumerate(corpus.references)}
+        columns: dict[str, list[Path]] = {}
+        missing = []
+        for setting, names in settings.items():
+            try:
+                columns[setting] = locate_all(names, self.folder)
+            except NotFoundError as error:
+                missing.append(str(error))
+        if missing:
+            raise NotFoundError("\n".join(missing))
+        counts = {setting: len(paths) for setting, paths in columns.items()}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(
+                f"{self.table}.{setting} names {count} file{'' if count == 1 else 's'}"
+                for setting, count in counts.items()
+            )
+            raise DataError(f"{listed}; these settings must name the same number of files")
+        sources = (corpus.source, columns["source"])
+        for setting, names in settings.items():
+            _check_matches(sources, (names, columns[setting]), f"{self.table}.{setting}")
+        return list(zip(*columns.values(), strict=True))
 
 
 def _check_matches(

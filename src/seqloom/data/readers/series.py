@@ -2,14 +2,16 @@
 rows, rows to forecast, and context (values known in advance)."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from seqloom.config.schema.corpora import (
-    CorpusOrHoldOutConfig,
+    HoldOutConfig,
     RobotConfig,
     SeriesConfig,
     TracksConfig,
@@ -19,8 +21,9 @@ from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.example import Split
 from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
-from seqloom.data.readers.generated.robot import ROBOT_COLUMNS, ROBOT_CONTEXT, robot_paths
-from seqloom.data.readers.splits import corpora_of
+from seqloom.data.readers.generated.robot import robot_paths
+from seqloom.data.readers.reader import Config, Reader, Records
+from seqloom.data.readers.splits import corpora_of, reader_of
 from seqloom.data.readers.text_files import locate, read_lines
 
 
@@ -50,21 +53,36 @@ class SeriesTable:
     context: Numbers
 
 
+class ForecastReader(Reader[Config]):
+    """Reads numbers to forecast, in windows instead of examples."""
+
+    files = ()  # `windows` reports missing files
+
+    def read(self) -> Records:
+        raise ConfigError(
+            f"{self.table}: '{self.corpus.kind}' holds numbers, not text; use it with "
+            "task.kind = 'forecast'"
+        )
+
+    def identity(self) -> Any:
+        return self.corpus.model_dump(mode="json")
+
+    @abstractmethod
+    def windows(self, task: ForecastConfig) -> Iterator[SeriesWindow]:
+        """Yield the forecasting examples."""
+
+
 def read_windows(config: DataConfig, task: ForecastConfig, split: Split) -> list[SeriesWindow]:
     """Read all forecasting examples of a split."""
     windows: list[SeriesWindow] = []
     for corpus in corpora_of(config, split):
-        if isinstance(corpus, SeriesConfig):
-            corpus_windows = list(_series_windows(corpus, config.folder, task))
-        elif isinstance(corpus, TracksConfig):
-            corpus_windows = list(_track_windows(corpus, config.folder, task, split))
-        elif isinstance(corpus, RobotConfig):
-            corpus_windows = list(_robot_windows(corpus, task, split))
-        else:
+        reader = None if isinstance(corpus, HoldOutConfig) else reader_of(config, corpus, split)
+        if not isinstance(reader, ForecastReader):
             raise ConfigError(
                 f"data.{split}: '{corpus.kind}' has no numbers to forecast; use 'series', 'tracks' "
                 "or 'robot'"
             )
+        corpus_windows = list(reader.windows(task))
         if not corpus_windows:
             raise DataError(
                 f"data.{split}: there is no window of {task.observe} + {task.predict} rows; add "
@@ -87,13 +105,6 @@ def _without_context(window: SeriesWindow) -> SeriesWindow:
     return replace(window, observed=window.observed[:, :columns], context=window.context[:, :0])
 
 
-def column_names(corpus: CorpusOrHoldOutConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the columns to forecast and of the context columns of a corpus."""
-    if isinstance(corpus, SeriesConfig):
-        return corpus.columns, corpus.context
-    return ROBOT_COLUMNS, ROBOT_CONTEXT if isinstance(corpus, RobotConfig) else ()
-
-
 def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> SeriesTable:
     """Read columns of numbers from a CSV file whose first line names the columns.
 
@@ -110,65 +121,88 @@ def read_table(path: Path, columns: Sequence[str], context: Sequence[str]) -> Se
     return SeriesTable(path, numbers[:, : len(columns)], numbers[:, len(columns) :])
 
 
-def _series_windows(
-    config: SeriesConfig, folder: str, task: ForecastConfig
-) -> Iterator[SeriesWindow]:
-    table = read_table(locate(config.path, folder), config.columns, config.context)
-    first, last = config.rows or (0, len(table.values))
-    if last > len(table.values):
-        raise DataError(
-            f"{table.path}: has {len(table.values)} rows, "
-            f"but the recipe sets rows = [{first}, {last}]; lower the second number"
-        )
-    rows = np.concatenate([table.values, table.context], axis=1)
-    for start in range(max(first, task.observe), last - task.predict + 1, config.stride):
-        yield SeriesWindow(
-            observed=rows[start - task.observe : start],
-            future=table.values[start : start + task.predict],
-            context=table.context[start : start + task.predict],
-            where=f"{table.path}:{start - task.observe + 2}",
-        )
+class TableReader(ForecastReader[SeriesConfig]):
+    """Reads windows of consecutive rows of a CSV file."""
+
+    @property
+    def used_files(self) -> list[str]:
+        return [self.corpus.path]
+
+    def windows(self, task: ForecastConfig) -> Iterator[SeriesWindow]:
+        corpus = self.corpus
+        table = read_table(locate(corpus.path, self.folder), corpus.columns, corpus.context)
+        first, last = corpus.rows or (0, len(table.values))
+        if last > len(table.values):
+            raise DataError(
+                f"{table.path}: has {len(table.values)} rows, "
+                f"but the recipe sets rows = [{first}, {last}]; lower the second number"
+            )
+        rows = np.concatenate([table.values, table.context], axis=1)
+        for start in range(max(first, task.observe), last - task.predict + 1, corpus.stride):
+            yield SeriesWindow(
+                observed=rows[start - task.observe : start],
+                future=table.values[start : start + task.predict],
+                context=table.context[start : start + task.predict],
+                where=f"{table.path}:{start - task.observe + 2}",
+            )
 
 
-def _robot_windows(
-    config: RobotConfig, task: ForecastConfig, split: Split
-) -> Iterator[SeriesWindow]:
-    paths = robot_paths(config, task.observe + task.predict, split)
-    columns = len(ROBOT_COLUMNS)
-    for number, rows in enumerate(paths, start=1):
-        future = rows[task.observe :]
-        yield SeriesWindow(
-            observed=rows[: task.observe],
-            future=future[:, :columns],
-            context=future[:, columns:],
-            where=f"robot:{number}",
-        )
+class RobotReader(ForecastReader[RobotConfig]):
+    """Generates paths of a robot. Each path is one window."""
+
+    def windows(self, task: ForecastConfig) -> Iterator[SeriesWindow]:
+        paths = robot_paths(self.corpus, task.observe + task.predict, self.split)
+        columns = len(self.corpus.column_names[0])
+        for number, rows in enumerate(paths, start=1):
+            future = rows[task.observe :]
+            yield SeriesWindow(
+                observed=rows[: task.observe],
+                future=future[:, :columns],
+                context=future[:, columns:],
+                where=f"robot:{number}",
+            )
 
 
-def _track_windows(
-    config: TracksConfig, folder: str, task: ForecastConfig, split: Split
-) -> Iterator[SeriesWindow]:
-    for name in track_files(config, folder, split):
-        yield from _recording_windows(locate(name, folder), config.min_pedestrians, task)
+class TracksReader(ForecastReader[TracksConfig]):
+    """Reads windows of recordings of pedestrians."""
 
+    def windows(self, task: ForecastConfig) -> Iterator[SeriesWindow]:
+        for name in self._recordings():
+            path = locate(name, self.folder)
+            yield from _recording_windows(path, self.corpus.min_pedestrians, task)
 
-def track_files(config: TracksConfig, folder: str, split: Split) -> Sequence[str]:
-    """Return the file names of the recordings of a split.
+    @property
+    def used_files(self) -> Sequence[str] | None:
+        if self.corpus.scene is None:
+            return self.corpus.recordings
+        # This file lists the recordings. Without it, any of them may be needed.
+        if not (Path(self.folder).expanduser() / self.corpus.splits).is_file():
+            return None
+        return [self.corpus.splits, *self._recordings()]
 
-    If `config.scene` is set, the names come from the JSON file `config.splits`, which lists the
-    recordings of each scene by split. Otherwise, they are `config.recordings`.
-    """
-    if config.scene is None:
-        return config.recordings
-    path = locate(config.splits, folder)
-    scenes = json.loads("\n".join(read_lines(path)))
-    if config.scene not in scenes:
-        raise DataError(
-            f"{path}: there is no scene '{config.scene}'; the scenes are {', '.join(scenes)}"
-        )
-    split_key = {"train": "train", "dev": "val", "test": "test"}[split]
-    subfolder = {"train": "train", "dev": "val", "test": "all_data"}[split]
-    return [f"{subfolder}/{name}.gz" for name in scenes[config.scene][split_key]]
+    def identity(self) -> dict[str, Any]:
+        # `companions` is the former name of a setting. With it, existing runs can be resumed.
+        settings: dict[str, Any] = self.corpus.model_dump(mode="json")
+        return {**settings, "companions": settings.pop("min_pedestrians")}
+
+    def _recordings(self) -> Sequence[str]:
+        """Return the file names of the recordings of the split.
+
+        If the setting `scene` is set, the names come from the JSON file `splits`, which lists the
+        recordings of each scene by split. Otherwise, they are `recordings`.
+        """
+        corpus = self.corpus
+        if corpus.scene is None:
+            return corpus.recordings
+        path = locate(corpus.splits, self.folder)
+        scenes = json.loads("\n".join(read_lines(path)))
+        if corpus.scene not in scenes:
+            raise DataError(
+                f"{path}: there is no scene '{corpus.scene}'; the scenes are {', '.join(scenes)}"
+            )
+        split_key = {"train": "train", "dev": "val", "test": "test"}[self.split]
+        subfolder = {"train": "train", "dev": "val", "test": "all_data"}[self.split]
+        return [f"{subfolder}/{name}.gz" for name in scenes[corpus.scene][split_key]]
 
 
 def _recording_windows(

@@ -4,57 +4,22 @@ each example to a group, such as a language pair.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import assert_never
+from typing import Any
 
 from seqloom.config.schema.corpora import (
-    ArrowConfig,
-    BundledConfig,
-    BundledLabelsConfig,
-    CaptionsConfig,
     CorpusConfig,
     CorpusOrHoldOutConfig,
-    CsvConfig,
-    FramesConfig,
-    GesturesConfig,
     HoldOutConfig,
-    ImportedConfig,
-    JsonlConfig,
-    LinesConfig,
-    LongTextConfig,
-    ParallelConfig,
-    ParquetConfig,
-    ReaderExtensionConfig,
-    RobotConfig,
-    ScenesConfig,
-    SeriesConfig,
-    SyntheticConfig,
     TaggedCorpusConfig,
-    TmxConfig,
-    TracksConfig,
-    TsvConfig,
-    list_file_names,
 )
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.tags import corpus_tag, expand_corpora
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.example import REPLAY_GROUP, Example, InvalidLine, Split
-from seqloom.data.modalities.frames import read_frames
-from seqloom.data.readers.bundled import read_bundled, read_bundled_labels
-from seqloom.data.readers.captions import read_captions
-from seqloom.data.readers.extension import read_extension
-from seqloom.data.readers.formats.delimited import read_csv, read_tsv, read_tsv_part
-from seqloom.data.readers.formats.jsonl import read_jsonl, read_jsonl_part
-from seqloom.data.readers.formats.tables import read_arrow, read_parquet
-from seqloom.data.readers.formats.tmx import read_tmx
-from seqloom.data.readers.generated.gestures import read_gestures
-from seqloom.data.readers.generated.scenes import read_scenes
-from seqloom.data.readers.parallel_files import read_parallel, read_parallel_parts
-from seqloom.data.readers.plain_text import read_long_text, read_plain_lines, read_plain_part
-from seqloom.data.readers.synthetic import read_synthetic
+from seqloom.data.readers.reader import Reader, Records, build_reader
 from seqloom.data.readers.text_files import FilePart, locate_all
 
 MAX_LISTED_LINES = 10
@@ -185,96 +150,13 @@ def read_corpus(corpus: CorpusConfig, folder: str, split: Split, table: str) -> 
     table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
     invalid = InvalidLines()
-    for record in _read_records(corpus, folder, split, table):
+    for record in build_reader(corpus, folder, split, table).read():
         if isinstance(record, InvalidLine):
             invalid.add(record)
         else:
             yield record
     if invalid.count:
         raise invalid.error()
-
-
-def _read_records(
-    corpus: CorpusConfig, folder: str, split: Split, table: str
-) -> Iterator[Example | InvalidLine]:
-    match corpus:
-        case ParallelConfig():
-            return read_parallel(corpus, folder, table)
-        case TsvConfig():
-            return read_tsv(corpus, folder, table)
-        case CsvConfig():
-            return read_csv(corpus, folder, table)
-        case JsonlConfig():
-            return read_jsonl(corpus, folder, table)
-        case ParquetConfig():
-            return read_parquet(corpus, folder, table)
-        case ArrowConfig():
-            return read_arrow(corpus, folder, table)
-        case TmxConfig():
-            return read_tmx(corpus, folder, table)
-        case LinesConfig():
-            return read_plain_lines(corpus, folder)
-        case LongTextConfig():
-            return read_long_text(corpus, folder)
-        case CaptionsConfig():
-            return read_captions(corpus, folder)
-        case ScenesConfig():
-            return read_scenes(corpus, split)
-        case FramesConfig():
-            return read_frames(corpus, folder)
-        case GesturesConfig():
-            return read_gestures(corpus, split)
-        case SeriesConfig() | TracksConfig() | RobotConfig():
-            raise ConfigError(
-                f"{table}: '{corpus.kind}' holds numbers, not text; use it with "
-                "task.kind = 'forecast'"
-            )
-        case BundledConfig():
-            return read_bundled(corpus, split)
-        case BundledLabelsConfig():
-            return read_bundled_labels(corpus, split)
-        case SyntheticConfig():
-            return read_synthetic(corpus, split)
-        case ImportedConfig():
-            raise no_imported_data(table)
-        case ReaderExtensionConfig():
-            return read_extension(corpus, folder, split, table)
-        case _:
-            assert_never(corpus)
-
-
-def _read_parts(
-    corpus: CorpusConfig, parts: Sequence[FilePart], table: str
-) -> Iterator[Example | InvalidLine]:
-    """Yield the examples and the invalid lines in a part of a corpus.
-
-    parts: a list with one part of a file. For parallel files: one part of each file, all with the
-           same line numbers
-    """
-    match corpus:
-        case ParallelConfig():
-            return read_parallel_parts(parts)
-        case TsvConfig():
-            return read_tsv_part(parts[0], corpus, table)
-        case JsonlConfig():
-            return read_jsonl_part(parts[0], corpus, table)
-        case LinesConfig():
-            return read_plain_part(parts[0])
-        case _:
-            raise AssertionError(f"corpora of kind '{corpus.kind}' are not read in parts")
-
-
-def no_imported_data(table: str) -> DataError:
-    """Return the error to raise if a command needs the training data of an imported model.
-
-    seqloom does not have this data.
-
-    table: the table of the recipe that should describe the data, such as "data.train"
-    """
-    return DataError(
-        f"{table}: the model was imported, and its training data is not known. Give your own data, "
-        f'for example: --set \'{table}={{kind="tsv", path="pairs.tsv"}}\''
-    )
 
 
 def merge_references(examples: Iterable[Example]) -> list[Example]:
@@ -297,6 +179,21 @@ def merge_references(examples: Iterable[Example]) -> list[Example]:
 def corpora_of(config: DataConfig, split: Split) -> tuple[CorpusOrHoldOutConfig, ...]:
     """Return the corpora of a split. A `languages` table becomes one corpus per language pair."""
     return expand_corpora({"train": config.train, "dev": config.dev, "test": config.test}[split])
+
+
+def reader_of(config: DataConfig, corpus: CorpusConfig, split: Split) -> Reader[Any]:
+    """Return the reader of a corpus of a split."""
+    return build_reader(corpus, config.folder, split, table_name(config, corpus, split))
+
+
+def readers_of(config: DataConfig, split: Split) -> list[Reader[Any]]:
+    """Return the readers of the corpora of a split, without hold-outs."""
+    corpora = corpora_of(config, split)
+    return [
+        reader_of(config, corpus, split)
+        for corpus in corpora
+        if not isinstance(corpus, HoldOutConfig)
+    ]
 
 
 def training_corpora(config: DataConfig) -> tuple[CorpusConfig, ...]:
@@ -322,8 +219,8 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
     Corpora whose readers report missing files themselves are not checked.
     """
     missing: dict[str, None] = {}
-    for corpus in corpora_of(config, split):
-        for name in files_of(corpus):
+    for reader in readers_of(config, split):
+        for name in reader.files:
             try:
                 locate_all(name, config.folder)
             except NotFoundError as error:
@@ -335,44 +232,10 @@ def refuse_missing_files(config: DataConfig, split: Split) -> None:
 def split_files(config: DataConfig, split: Split) -> list[Path]:
     """Return the paths of the data files of a split, in the order in which they are read.
 
-    Missing files are left out. Files of some formats, such as Arrow data sets and image captions,
-    are left out, too.
+    Missing files are left out. Files of some formats, such as image captions, are left out, too.
     """
-    paths: list[Path] = []
-    for corpus in corpora_of(config, split):
-        for name in files_of(corpus):
-            with suppress(NotFoundError, DataError):
-                paths += locate_all(name, config.folder)
+    paths = (path for reader in readers_of(config, split) for path in reader.existing_paths())
     return list(dict.fromkeys(paths))
-
-
-def files_of(corpus: CorpusOrHoldOutConfig) -> tuple[str, ...]:
-    """Return the names and patterns of the data files of a corpus.
-
-    Return () for a corpus without files. Also return () for some formats, such as Arrow data sets,
-    whose readers themselves report missing files.
-    """
-    match corpus:
-        case ParallelConfig(source=source, target=target, references=references):
-            return tuple(chain.from_iterable(map(list_file_names, (source, target, *references))))
-        case TsvConfig(path=path) | CsvConfig(path=path) | JsonlConfig(path=path):
-            return list_file_names(path)
-        case ParquetConfig(path=path) | TmxConfig(path=path):
-            return list_file_names(path)
-        case LinesConfig(path=path) | LongTextConfig(path=path) | FramesConfig(path=path):
-            return list_file_names(path)
-        case ArrowConfig() | CaptionsConfig() | SeriesConfig() | TracksConfig():
-            return ()  # the readers of these corpora report missing files
-        case ReaderExtensionConfig():
-            return ()
-        case BundledConfig() | BundledLabelsConfig() | HoldOutConfig():
-            return ()
-        case SyntheticConfig() | ScenesConfig() | GesturesConfig() | RobotConfig():
-            return ()
-        case ImportedConfig():
-            return ()
-        case _:
-            assert_never(corpus)
 
 
 def with_one_hold_out(
@@ -394,9 +257,7 @@ def with_one_hold_out(
             yield largest
 
 
-def read_share(
-    config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split
-) -> Iterator[Example | InvalidLine]:
+def read_share(config: DataConfig, corpus: CorpusOrHoldOutConfig, split: Split) -> Records:
     """Yield the examples of a corpus that belong to `split`, and its invalid lines.
 
     If `corpus` is a hold-out, yield the training examples that are held out for `split`, and no
@@ -438,7 +299,7 @@ def hold_out_rule(config: DataConfig) -> Callable[[Example], Split] | None:
 
 def read_with_group(
     config: DataConfig, corpus: CorpusConfig, split: Split, parts: Sequence[FilePart] | None = None
-) -> Iterator[Example | InvalidLine]:
+) -> Records:
     """Yield the examples and the invalid lines of a corpus.
 
     Sets the group of each example, such as a language pair. If the corpus has a tag, adds it to the
@@ -450,10 +311,8 @@ def read_with_group(
     corpora = corpora_of(config, split)
     group = _corpus_name(corpus) or (table if any(map(_corpus_name, corpora)) else "")
     corpus_id = group or (table if len(corpora) > 1 else "")
-    if parts is None:
-        records = _read_records(corpus, config.folder, split, table)
-    else:
-        records = _read_parts(corpus, parts, table)
+    reader = build_reader(corpus, config.folder, split, table)
+    records = reader.read() if parts is None else reader.read_part(parts)
     if not tag and not corpus_id:
         yield from records
         return
@@ -507,12 +366,7 @@ def empty_corpus_error(
             f"data.{split}: holding out {corpus.fraction:.1%} of the training data selects no "
             f"example for {split}; raise data.{split}.fraction or add training data"
         )
-    if names := files_of(corpus):
-        name = " and ".join(names)
-    elif isinstance(corpus, CaptionsConfig):
-        name = corpus.captions
-    else:
-        name = corpus.kind
+    name = reader_of(config, corpus, split).name
     holds_out = split == "train" and any(held_out_share(config, side) for side in ("dev", "test"))
     remainder = " left after holding out dev and test" if holds_out else ""
     return DataError(

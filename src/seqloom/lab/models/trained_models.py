@@ -20,8 +20,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.locks import wait_for_lock
 from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
-from seqloom.data.readers.splits import merge_references, read_split
-from seqloom.data.readers.synthetic import read_synthetic
+from seqloom.data.readers.splits import merge_references, read_corpus, read_split
 from seqloom.inference.run import Run, load
 from seqloom.lab.claim import Column, SettingsT, Size, Trial
 from seqloom.lab.results import Numbers, Results
@@ -108,7 +107,7 @@ def letter_corpus(task: str, shortest: int, longest: int, symbols: int = 26) -> 
 def strings_to_test(corpus: Tables, length: int, count: int) -> list[Example]:
     """Return `count` strings of one length from the test split of a synthetic corpus."""
     sized = {**corpus, "min_length": length, "max_length": length, "examples": count}
-    return list(read_synthetic(SyntheticConfig(**sized), "test"))
+    return list(read_corpus(SyntheticConfig(**sized), ".", "test", "data.train"))
 
 
 def letter_accuracy(outputs: Sequence[str], targets: Sequence[str]) -> float:

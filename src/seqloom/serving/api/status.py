@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 
 from seqloom import __version__
+from seqloom.config.schema.corpora import tag_display_name
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.config.schema.tags import tag_display_name
 from seqloom.inference.forecaster import Forecaster
 from seqloom.serving.api.schemas.option_fields import controls
 from seqloom.serving.api.schemas.predictions import (

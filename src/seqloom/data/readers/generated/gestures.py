@@ -5,12 +5,11 @@ import random
 from collections.abc import Iterator
 
 from seqloom.config.schema.corpora import GesturesConfig
-from seqloom.data.example import Example, Split
+from seqloom.data.example import Example
 from seqloom.data.modalities.frames import format_frames
 from seqloom.data.readers.generated.sampling import gaussian, generate
+from seqloom.data.readers.reader import GeneratedReader
 
-GESTURES_VERSION = 1
-"""Part of a corpus' cache key. Increase it when a code change gives other frames for the same seed."""
 GESTURES = ("left-circle", "right-circle", "wave", "rest")
 MIN_SEGMENT, MAX_SEGMENT = 6, 14
 """Minimum and maximum number of frames of one gesture in a sequence of several gestures. The last
@@ -21,28 +20,29 @@ WAVE_FRAMES = 4
 """Number of frames after which a waving hand reverses."""
 
 
-def read_gestures(config: GesturesConfig, split: Split) -> Iterator[Example]:
-    """Yield generated hand movements as sequences of frames.
+class GesturesReader(GeneratedReader[GesturesConfig]):
+    """Generates hand movements as sequences of frames. Depending on the setting `labels`, each frame
+    has a label, or each sequence has one."""
 
-    Depending on the config, each frame has a label, or each sequence has one.
-    """
+    def read(self) -> Iterator[Example]:
+        seed, count = self.corpus.seed, self.corpus.examples
+        pairs = generate("gestures", seed, count, self.split, self._draw, "lower examples")
+        for number, (source, target) in enumerate(pairs, start=1):
+            yield Example(source, target, (target,), f"gestures:{number}")
 
-    def draw(generator: random.Random) -> tuple[str, tuple[str, str]]:
-        length = generator.randint(config.min_frames, config.max_frames)
+    def _draw(self, generator: random.Random) -> tuple[str, tuple[str, str]]:
+        corpus = self.corpus
+        length = generator.randint(corpus.min_frames, corpus.max_frames)
         frames: list[tuple[float, float]] = []
         labels: list[str] = []
         while len(frames) < length:
             gesture = generator.choice([name for name in GESTURES if name not in labels[-1:]])
             segment = generator.randint(MIN_SEGMENT, MAX_SEGMENT)
-            count = length if config.labels == "sequence" else min(segment, length - len(frames))
-            frames += _velocities(generator, gesture, count, config.noise)
+            count = length if corpus.labels == "sequence" else min(segment, length - len(frames))
+            frames += _velocities(generator, gesture, count, corpus.noise)
             labels += [gesture] * count
         text = format_frames(frames)
-        return text, (text, labels[0] if config.labels == "sequence" else " ".join(labels))
-
-    pairs = generate("gestures", config.seed, config.examples, split, draw, "lower examples")
-    for number, (source, target) in enumerate(pairs, start=1):
-        yield Example(source, target, (target,), f"gestures:{number}")
+        return text, (text, labels[0] if corpus.labels == "sequence" else " ".join(labels))
 
 
 def _velocities(

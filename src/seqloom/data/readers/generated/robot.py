@@ -11,8 +11,6 @@ from seqloom.config.schema.corpora import RobotConfig
 from seqloom.data.example import Split
 from seqloom.data.readers.generated.sampling import gaussian, generate
 
-ROBOT_COLUMNS = ("x", "y")
-ROBOT_CONTEXT = ("left", "right")
 AXLE = 2.0
 """Distance between the two wheels. A wheel moves at most 1 per step."""
 MIN_STEPS, MAX_STEPS = 3, 8

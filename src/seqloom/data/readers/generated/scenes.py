@@ -14,12 +14,10 @@ import numpy as np
 
 from seqloom.config.schema.corpora import ScenesConfig
 from seqloom.core.errors import DataError
-from seqloom.data.example import Example, Split
+from seqloom.data.example import Example
 from seqloom.data.readers.generated.sampling import generate
+from seqloom.data.readers.reader import GeneratedReader
 
-SCENE_VERSION = 1
-"""Part of a corpus' cache key. Increase it when a code change gives other images or captions for the
-same seed."""
 SCENE_PREFIX = "scene:"
 COLOURS = {
     "red": (220, 40, 40),
@@ -54,21 +52,23 @@ class SceneShape:
         return f"a {self.colour} {self.shape}"
 
 
-def read_scenes(config: ScenesConfig, split: Split) -> Iterator[Example]:
-    """Yield generated images with captions. Each image has two references, because a caption can
-    begin with either of the two shapes.
+class ScenesReader(GeneratedReader[ScenesConfig]):
+    """Generates images with captions. Each image has two references, because a caption can begin
+    with either of the two shapes.
 
     The caption decides the split of an image. So no caption of dev or test occurs in training.
     """
-    remedy = "lower examples"
-    scenes = generate("scenes", config.seed, config.examples, split, _draw_scene, remedy)
-    for number, (first, second) in enumerate(scenes, start=1):
-        caption, reverse = describe(first, second), describe(second, first)
-        name = SCENE_PREFIX + ";".join(
-            f"{each.colour} {each.shape} {each.x} {each.y} {each.radius}"
-            for each in (first, second)
-        )
-        yield Example(name, caption, (caption, reverse), f"scenes:{number}")
+
+    def read(self) -> Iterator[Example]:
+        seed, count = self.corpus.seed, self.corpus.examples
+        scenes = generate("scenes", seed, count, self.split, _draw_scene, "lower examples")
+        for number, (first, second) in enumerate(scenes, start=1):
+            caption, reverse = describe(first, second), describe(second, first)
+            name = SCENE_PREFIX + ";".join(
+                f"{each.colour} {each.shape} {each.x} {each.y} {each.radius}"
+                for each in (first, second)
+            )
+            yield Example(name, caption, (caption, reverse), f"scenes:{number}")
 
 
 def describe(first: SceneShape, second: SceneShape) -> str:

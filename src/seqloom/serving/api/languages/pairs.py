@@ -3,24 +3,19 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Annotated
 
 from pydantic import Field
 
 from seqloom.config.schema.corpora import (
-    BundledConfig,
     CorpusOrHoldOutConfig,
-    FileNames,
+    HoldOutConfig,
     ImportedConfig,
-    ParallelConfig,
-    RecordsConfig,
     TaggedCorpusConfig,
-    TmxConfig,
-    list_file_names,
+    tag_display_name,
 )
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.config.schema.tags import expand_corpora, tag_display_name
+from seqloom.config.schema.tags import expand_corpora
 from seqloom.config.schema.task import TranslationConfig
 from seqloom.core.errors import ConfigError
 from seqloom.text.language_names import LANGUAGE_NAMES
@@ -72,20 +67,13 @@ def _corpus_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
         source_code, _, target_code = corpus.name.partition("-")
         if named_pair := _pair_of_codes(source_code, target_code):
             return named_pair
-    match corpus:
-        case BundledConfig(source=source, target=target):
-            return LanguagePair(source, target)
-        case ParallelConfig(source=source, target=target):
-            return _pair_of_codes(_common_suffix(source), _common_suffix(target))
-        case RecordsConfig(source=source, target=target):
-            prefix = "translation."
-            return _pair_of_codes(source.removeprefix(prefix), target.removeprefix(prefix))
-        case TmxConfig(source=source, target=target):
-            return _pair_of_codes(_primary_subtag(source), _primary_subtag(target))
-        case ImportedConfig(source=str(source), target=str(target)):
-            return LanguagePair(source, target)
-        case _:
-            return None
+    names = None if isinstance(corpus, HoldOutConfig) else corpus.side_names
+    if names is None:
+        return None
+    # The settings of these corpora are codes of languages, which need not be known.
+    if isinstance(corpus, ImportedConfig):
+        return LanguagePair(*names)
+    return _pair_of_codes(*names)
 
 
 def _tagged_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
@@ -99,27 +87,6 @@ def _tagged_pair(corpus: CorpusOrHoldOutConfig) -> LanguagePair | None:
     return (
         LanguagePair(source, target) if source and target == tag_display_name(corpus.tag) else None
     )
-
-
-def _primary_subtag(language: str) -> str:
-    """Return the language code without region or script: de-AT -> de"""
-    return re.split("[-_]", language)[0].lower()
-
-
-def _common_suffix(names: FileNames) -> str:
-    """Return the suffix that all files have, such as "de"; "" if their suffixes differ.
-
-    Suffixes of compressed files and .txt are ignored: data/train.de.gz has the suffix "de".
-    """
-    suffixes = {_file_suffix(name) for name in list_file_names(names)}
-    return suffixes.pop() if len(suffixes) == 1 else ""
-
-
-def _file_suffix(path: str) -> str:
-    """Return the last suffix except gz, zst and txt: data/train.de.gz -> de"""
-    name = PurePath(path).name
-    suffixes = [suffix for suffix in name.split(".")[1:] if suffix not in ("gz", "zst", "txt")]
-    return suffixes[-1] if suffixes else ""
 
 
 def _pair_of_codes(source: str, target: str) -> LanguagePair | None:

@@ -1,12 +1,42 @@
-"""Converts records to examples. A record is a JSON object or a row of a table."""
+"""Reads records: JSON Lines files, whose lines are JSON objects. Also converts rows of tables."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from seqloom.config.schema.corpora import RecordsConfig
+from seqloom.config.schema.corpora import JsonlConfig, RecordsConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.text_files import shorten
+from seqloom.data.readers.reader import LineReader, Records
+from seqloom.data.readers.text_files import FilePart, read_lines_or_problems, shorten
+
+
+class JsonlReader(LineReader[JsonlConfig]):
+    """Reads lines such as {"src": …, "tgt": …} or {"translation": {"de": …, "en": …}}. The recipe
+    names the keys of the source and the target."""
+
+    def read_part(self, parts: Sequence[FilePart]) -> Records:
+        (part,) = parts
+        for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
+            where = f"{part.path}:{number}"
+            record = line if isinstance(line, InvalidLine) else _parse(line, where)
+            if isinstance(record, InvalidLine):
+                yield record
+            else:
+                yield convert_record(record, where, self.corpus, self.table)
+
+
+def _parse(line: str, where: str) -> dict[str, Any] | InvalidLine:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        shown = "an empty line" if not line.strip() else show_value(line)
+        return InvalidLine(where, f"is not JSON: {error.msg} at character {error.colno} of {shown}")
+    except (RecursionError, ValueError):
+        return InvalidLine(where, "cannot be parsed: nested too deeply or too large")
+    if not isinstance(record, dict):
+        return InvalidLine(where, f"must be a JSON object, {{…}}, not {show_value(record)}")
+    return record
 
 
 def convert_record(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ from seqloom.config.schema.corpora import (
 )
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.core.extras import import_optional
-from seqloom.data.example import Example, InvalidLine
-from seqloom.data.readers.formats.records import convert_record
+from seqloom.data.readers.reader import Reader, Records
+from seqloom.data.readers.records import convert_record
 from seqloom.data.readers.text_files import locate_all
 
 if TYPE_CHECKING:
@@ -27,22 +28,32 @@ TRANSLATION = "translation"
 """Column whose records have one text per language."""
 
 
-def read_parquet(config: ParquetConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each row. At most one row group is in memory.
+class ParquetReader(Reader[ParquetConfig]):
+    """Reads Parquet files. At most one row group is in memory."""
 
-    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
-    """
-    for path in locate_all(config.path, folder):
-        yield from _read_file(path, _parquet_batches(path, config), config, table)
+    def read(self) -> Records:
+        for path in self.paths():
+            yield from _read_file(
+                path, _parquet_batches(path, self.corpus), self.corpus, self.table
+            )
 
 
-def read_arrow(config: ArrowConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each row. At most one record batch is in memory.
+class ArrowReader(Reader[ArrowConfig]):
+    """Reads saved data sets. At most one record batch is in memory."""
 
-    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
-    """
-    for path in arrow_paths(config.path, folder):
-        yield from _read_file(path, _arrow_batches(path, config), config, table)
+    files = ()  # a path can be a folder, which `arrow_paths` checks
+
+    def paths(self) -> list[Path]:
+        return arrow_paths(self.corpus.path, self.folder)
+
+    def existing_paths(self) -> list[Path]:
+        with suppress(NotFoundError, DataError):
+            return self.paths()
+        return []
+
+    def read(self) -> Records:
+        for path in self.paths():
+            yield from _read_file(path, _arrow_batches(path, self.corpus), self.corpus, self.table)
 
 
 def arrow_paths(names: FileNames, folder: str) -> list[Path]:
@@ -106,7 +117,7 @@ def _read_json(path: Path) -> Any:
 
 def _read_file(
     path: Path, batches: "Iterator[RecordBatch]", config: RecordsConfig, table: str
-) -> Iterator[Example | InvalidLine]:
+) -> Records:
     number = 0
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):

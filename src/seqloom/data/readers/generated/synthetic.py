@@ -5,17 +5,14 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import assert_never
+from typing import Any, assert_never
 
 from seqloom.config.schema.corpora import BundledConfig, SyntheticConfig
-from seqloom.data.example import Example, Split
+from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.data.readers.generated.questions import generate_question
 from seqloom.data.readers.generated.sampling import generate
-
-VERSION = 1
-"""Part of a corpus' cache key. Increase it when a code change gives other examples for the same
-seed."""
+from seqloom.data.readers.reader import GeneratedReader
 
 
 @dataclass(frozen=True)
@@ -27,24 +24,34 @@ class _Candidate:
     target: str
 
 
-def read_synthetic(config: SyntheticConfig, split: Split) -> Iterator[Example]:
-    """Yield `config.examples` pairs of one split.
+class SyntheticReader(GeneratedReader[SyntheticConfig]):
+    """Generates pairs of one split.
 
     No source occurs in two splits, even if the splits have different seeds and lengths.
     """
 
-    def draw(generator: random.Random) -> tuple[str, _Candidate] | None:
-        candidate = _generate(config, generator)
+    def read(self) -> Iterator[Example]:
+        corpus = self.corpus
+        remedy = (
+            f"there are too few different sources of length {corpus.min_length} to "
+            f"{corpus.max_length}, so raise max_length (or symbols)"
+        )
+        candidates = generate(
+            corpus.task, corpus.seed, corpus.examples, self.split, self._draw, remedy
+        )
+        for number, candidate in enumerate(candidates, start=1):
+            target = candidate.target
+            yield Example(candidate.source, target, (target,), f"synthetic {corpus.task}:{number}")
+
+    def _draw(self, generator: random.Random) -> tuple[str, _Candidate] | None:
+        candidate = _generate(self.corpus, generator)
         return None if candidate is None else (candidate.key, candidate)
 
-    remedy = (
-        f"there are too few different sources of length {config.min_length} to "
-        f"{config.max_length}, so raise max_length (or symbols)"
-    )
-    candidates = generate(config.task, config.seed, config.examples, split, draw, remedy)
-    for number, candidate in enumerate(candidates, start=1):
-        target = candidate.target
-        yield Example(candidate.source, target, (target,), f"synthetic {config.task}:{number}")
+    def identity(self) -> list[Any]:
+        settings, *others = super().identity()
+        if self.corpus.part == "start":  # without the setting, existing runs can be resumed
+            del settings["part"]
+        return [settings, *others]
 
 
 def _generate(config: SyntheticConfig, generator: random.Random) -> _Candidate | None:

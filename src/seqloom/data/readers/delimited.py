@@ -1,44 +1,42 @@
 """Reads tab-separated and comma-separated files."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
 from seqloom.config.schema.corpora import CsvConfig, TsvConfig
 from seqloom.core.errors import DataError
 from seqloom.data.example import Example, InvalidLine
+from seqloom.data.readers.reader import LineReader, Reader, Records
 from seqloom.data.readers.text_files import (
     FilePart,
-    locate_all,
     read_lines,
     read_lines_or_problems,
     shorten,
 )
 
 
-def read_csv(config: CsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each record. Ignore columns that the recipe does not
-    name.
+class CsvReader(Reader[CsvConfig]):
+    """Reads comma-separated files. Columns that the recipe does not name are ignored.
 
     A quoted field may contain commas, line breaks and doubled quotes.
-
-    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
-    for path in locate_all(config.path, folder):
-        yield from _read_csv_file(path, config, table)
 
+    def read(self) -> Records:
+        for path in self.paths():
+            yield from self._read_file(path)
 
-def _read_csv_file(path: Path, config: CsvConfig, table: str) -> Iterator[Example | InvalidLine]:
-    records = _records(path)
-    where, names = next(records, (f"{path}:1", []))
-    columns = _column_indices(config, names, where, table)
-    for where, fields in records:
-        if len(fields) != len(names):
-            yield _wrong_field_count(where, fields, names)
-            continue
-        source, target, *references = (fields[column] for column in columns)
-        yield Example(source, target, (target, *references), where)
+    def _read_file(self, path: Path) -> Records:
+        records = _records(path)
+        where, names = next(records, (f"{path}:1", []))
+        columns = _column_indices(self.corpus, names, where, self.table)
+        for where, fields in records:
+            if len(fields) != len(names):
+                yield _wrong_field_count(where, fields, names)
+                continue
+            source, target, *references = (fields[column] for column in columns)
+            yield Example(source, target, (target, *references), where)
 
 
 def _records(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -91,34 +89,28 @@ def _wrong_field_count(where: str, fields: list[str], names: list[str]) -> Inval
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 
 
-def read_tsv(config: TsvConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each line. Ignore columns that the recipe does not
-    select.
+class TsvReader(LineReader[TsvConfig]):
+    """Reads tab-separated files. Columns that the recipe does not select are ignored.
 
     The recipe selects columns by index, counted from 0.
-
-    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
     """
-    for path in locate_all(config.path, folder):
-        yield from read_tsv_part(FilePart(path), config, table)
 
-
-def read_tsv_part(part: FilePart, config: TsvConfig, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each line in a part of a file."""
-    path = str(part.path)
-    selected = (config.source_column, config.target_column, *config.reference_columns)
-    last = max(selected)
-    select = itemgetter(*selected)
-    for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
-        if isinstance(line, InvalidLine):
-            yield line
-            continue
-        columns = line.split("\t")
-        if len(columns) <= last:
-            yield _missing_column(f"{path}:{number}", columns, last, table)
-            continue
-        texts = select(columns)
-        yield Example(texts[0], texts[1], texts[1:], f"{path}:{number}")
+    def read_part(self, parts: Sequence[FilePart]) -> Records:
+        (part,) = parts
+        path, corpus = str(part.path), self.corpus
+        selected = (corpus.source_column, corpus.target_column, *corpus.reference_columns)
+        last = max(selected)
+        select = itemgetter(*selected)
+        for number, line in enumerate(read_lines_or_problems(part), start=part.first_line):
+            if isinstance(line, InvalidLine):
+                yield line
+                continue
+            columns = line.split("\t")
+            if len(columns) <= last:
+                yield _missing_column(f"{path}:{number}", columns, last, self.table)
+                continue
+            texts = select(columns)
+            yield Example(texts[0], texts[1], texts[1:], f"{path}:{number}")
 
 
 def _missing_column(where: str, columns: list[str], missing: int, table: str) -> InvalidLine:

@@ -12,7 +12,7 @@ from seqloom.config.schema.corpora import TmxConfig
 from seqloom.core.errors import DataError, NotFoundError
 from seqloom.data.example import Example, InvalidLine
 from seqloom.data.readers.compression import DamagedFileError, open_file
-from seqloom.data.readers.text_files import locate_all
+from seqloom.data.readers.reader import Reader, Records
 
 MAX_UNIT_BYTES = 10_000_000
 """Maximum size of a translation unit, and of the text before the first one. It limits the memory."""
@@ -23,16 +23,13 @@ FORMATTING_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
-def read_tmx(config: TmxConfig, folder: str, table: str) -> Iterator[Example | InvalidLine]:
-    """Yield an example or an `InvalidLine` for each translation unit.
+class TmxReader(Reader[TmxConfig]):
+    """Reads translation units. A unit is invalid if it lacks a text in one of the two languages."""
 
-    A unit is invalid if it lacks a text in one of the two languages.
-
-    table: the corpus' table in the recipe, such as "data.train[1]", for error messages
-    """
-    for path in locate_all(config.path, folder):
-        for number, unit in enumerate(_units(path), start=1):
-            yield _example(unit, f"{path}:unit {number}", config, table)
+    def read(self) -> Records:
+        for path in self.paths():
+            for number, unit in enumerate(_units(path), start=1):
+                yield _example(unit, f"{path}:unit {number}", self.corpus, self.table)
 
 
 def _units(path: Path) -> Iterator[Element]:
