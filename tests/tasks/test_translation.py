@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.names import ScoreName
 from seqloom.config.schema.task import TranslationConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.signature import Signature, Tokens
@@ -52,7 +52,7 @@ def test_recipe_selects_the_scores() -> None:
 
 
 def test_scores_of_simplification_and_summarisation() -> None:
-    names: tuple[ScoreName | SourceScoreName, ...] = (
+    names: tuple[ScoreName, ...] = (
         "rouge-l",
         "sari",
         "exact-match",

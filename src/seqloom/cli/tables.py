@@ -10,13 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from seqloom.cli.output import allows_colour
+from seqloom.config.schema.names import METRICS
 
-_METRIC_LABELS = {
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "chrf2": "chrF2",
-    "ter": "TER",
-    "macro-f1": "macro F1",
+_METRIC_LABELS = {"chrf": "chrF"} | {
+    name: facts.label for name, facts in METRICS.items() if facts.label
 }
 _PERCENTAGES = {
     "accuracy",

@@ -1,5 +1,6 @@
-"""Maps the name of a score in a recipe to the function that computes it."""
+"""Finds the function that computes a score which a recipe names."""
 
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,18 +9,9 @@ from numbers import Real
 from typing import Any
 
 from seqloom.config.extensions.section import MetricExtensionConfig, find_metric
-from seqloom.config.schema.names import ExtensionName, ScoreName
+from seqloom.config.schema.names import METRICS, ExtensionName, ScoreName
 from seqloom.core.errors import DataError
-from seqloom.metrics.bleu import bleu, chrf, mean_sentence_bleu, ter, tokenised_bleu
-from seqloom.metrics.classification import accuracy, macro_f1
-from seqloom.metrics.error_rates import (
-    exact_match,
-    phoneme_error_rate,
-    token_accuracy,
-    tokenised_match,
-    word_error_rate,
-)
-from seqloom.metrics.rouge import rouge
+from seqloom.extensions.registry import load_part
 from seqloom.metrics.score import Metric, References, Score, check_references
 
 
@@ -39,39 +31,23 @@ def _lowercase_references(
 
 
 def _build(name: ScoreName | ExtensionName, lowercase: bool) -> Metric:
-    match name:
-        case "bleu":
-            return partial(bleu, lowercase=lowercase)
-        case "bleu-tokenised":
-            return partial(tokenised_bleu, lowercase=lowercase)
-        case "bleu-of-sentences":
-            return partial(mean_sentence_bleu, lowercase=lowercase)
-        case "chrf2":
-            return partial(chrf, lowercase=lowercase)
-        case "ter":
-            return ter
-        case "exact-match":
-            return exact_match
-        case "exact-match-tokenised":
-            return tokenised_match
-        case "token-accuracy":
-            return token_accuracy
-        case "phoneme-error-rate":
-            return phoneme_error_rate
-        case "word-error-rate":
-            return word_error_rate
-        case "accuracy":
-            return accuracy
-        case "macro-f1":
-            return macro_f1
-        case "rouge-1":
-            return partial(rouge, "rouge-1")
-        case "rouge-2":
-            return partial(rouge, "rouge-2")
-        case "rouge-l":
-            return partial(rouge, "rouge-l")
-        case _:
-            return partial(extension_score, find_metric(name))
+    if name not in METRICS:
+        return partial(extension_score, find_metric(name))
+    metric = load_part(METRICS[name].builds)
+    takes_lowercase = "lowercase" in inspect.signature(metric).parameters
+    return partial(metric, lowercase=lowercase) if takes_lowercase else metric
+
+
+def higher_is_better(name: str | None) -> bool:
+    """True if higher values of a score are better. None: the score is not known.
+
+    name: name of a metric, or "loss"
+    """
+    if name == "loss" or name is None:
+        return name is None
+    if name in METRICS:
+        return METRICS[name].higher_is_better
+    return bool(getattr(find_metric(name).extension_target, "higher_is_better", True))
 
 
 def extension_score(

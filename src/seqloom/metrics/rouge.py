@@ -50,6 +50,21 @@ def rouge(kind: RougeKind, hypotheses: Sequence[str], references: References) ->
     return Score(kind.upper(), 100 * sum(best) / len(best), SIGNATURE, True)
 
 
+def rouge_1(hypotheses: Sequence[str], references: References) -> Score:
+    """ROUGE-1, 0 to 100."""
+    return rouge("rouge-1", hypotheses, references)
+
+
+def rouge_2(hypotheses: Sequence[str], references: References) -> Score:
+    """ROUGE-2, 0 to 100."""
+    return rouge("rouge-2", hypotheses, references)
+
+
+def rouge_l(hypotheses: Sequence[str], references: References) -> Score:
+    """ROUGE-L, 0 to 100."""
+    return rouge("rouge-l", hypotheses, references)
+
+
 def _words(text: str) -> Words:
     return re.findall(r"[^\W_]+", text.lower())
 

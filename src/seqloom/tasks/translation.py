@@ -3,21 +3,19 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
+from seqloom.config.schema.names import METRICS, ExtensionName, ScoreName
 from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
 from seqloom.data.modalities.modality import Modality
+from seqloom.extensions.registry import load_part
 from seqloom.metrics.build import build_metric
-from seqloom.metrics.sari import sari
 from seqloom.metrics.score import Score
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.tokenizer import Tokenizer
 
-SLOW_SCORES = frozenset({"ter"})
-"""Scores whose computation can take longer than the training steps between two evaluations.
-
-TER tries every shift of every phrase, for each reference."""
+SLOW_SCORES = frozenset(name for name, facts in METRICS.items() if facts.is_slow)
+SOURCE_SCORES = frozenset(name for name, facts in METRICS.items() if facts.reads_sources)
 
 
 class Translation(TokenTask):
@@ -29,16 +27,18 @@ class Translation(TokenTask):
         self,
         modality: Modality,
         target: Tokenizer,
-        scores: Sequence[ScoreName | SourceScoreName | ExtensionName],
+        scores: Sequence[ScoreName | ExtensionName],
         tag_side: Literal["source", "target"] = "source",
     ) -> None:
         self.modality = modality
         self.target_tokenizer = target
         self._score_names = scores
         self.metrics = [
-            build_metric(name, target.preprocessing.lowercase) for name in scores if name != "sari"
+            build_metric(name, target.preprocessing.lowercase)
+            for name in scores
+            if name not in SOURCE_SCORES
         ]
-        self.scores_sources = "sari" in scores
+        self.scores_sources = not SOURCE_SCORES.isdisjoint(scores)
         self.tag_side = tag_side
         source = modality.tokenizer
         shared = source is not None and source.digest == target.digest
@@ -69,6 +69,8 @@ class Translation(TokenTask):
         sources = [example.source for example in examples]
         reference_scores = (metric(outputs, references) for metric in self.metrics)
         return [
-            sari(sources, outputs, references) if name == "sari" else next(reference_scores)
+            load_part(METRICS[name].builds)(sources, outputs, references)
+            if name in SOURCE_SCORES
+            else next(reference_scores)
             for name in self._score_names
         ]

@@ -110,7 +110,6 @@ def _train(
 ) -> list[TrialResult]:
     """Train all trials. Returns their results, the best first."""
     from seqloom.jobs.sweeps.training_process import (
-        LOWER_IS_BETTER,
         TrialRunner,
         best_first,
         run_on_ray,
@@ -130,9 +129,10 @@ def _train(
     study = None
     if trials is not None:
         from seqloom.jobs.sweeps.optuna_study import OptunaStudy
+        from seqloom.metrics.build import higher_is_better
 
         score = resolve_recipe(recipe, []).config.training.stopping.score
-        study = OptunaStudy(root, dimensions, trials, minimises=score in LOWER_IS_BETTER)
+        study = OptunaStudy(root, dimensions, trials, minimises=not higher_is_better(score))
         planned = study.trials()
     results = []
     for result in run_trials(run, planned, jobs or 1):

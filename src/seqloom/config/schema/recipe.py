@@ -1,6 +1,6 @@
 """RunConfig: a complete recipe, and checks that its sections fit together."""
 
-from typing import Self, get_args
+from typing import Self
 
 from pydantic import model_validator
 
@@ -14,7 +14,7 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
 from seqloom.config.schema.model import ModelConfig
-from seqloom.config.schema.names import ScoreName, SourceScoreName
+from seqloom.config.schema.names import METRICS
 from seqloom.config.schema.section import Section
 from seqloom.config.schema.tags import tag_problems, training_tags
 from seqloom.config.schema.task import (
@@ -33,8 +33,6 @@ from seqloom.config.schema.training import (
     TeacherForcingConfig,
     TrainingConfig,
 )
-
-BUILT_IN_SCORES = frozenset((*get_args(ScoreName), *get_args(SourceScoreName)))
 
 
 class RunConfig(Section):
@@ -81,7 +79,7 @@ class RunConfig(Section):
             metrics = {
                 f"task.scores[{index}]": find_metric(name)
                 for index, name in enumerate(self.task.scores)
-                if name not in BUILT_IN_SCORES
+                if name not in METRICS
             }
         return {**list_extensions(self), **metrics}
 

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from seqloom.config.extensions.unions import ByName
-from seqloom.config.schema.names import ExtensionName, ScoreName, SourceScoreName
+from seqloom.config.schema.names import ExtensionName, ScoreName
 from seqloom.config.schema.section import Section
 
-MetricName = Annotated[ScoreName | SourceScoreName | ExtensionName, ByName()]
+MetricName = Annotated[ScoreName | ExtensionName, ByName()]
 Scores = Annotated[tuple[MetricName, ...], Field(min_length=1)]
 
 

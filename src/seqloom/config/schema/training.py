@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from seqloom.config.extensions.unions import ByName
-from seqloom.config.schema.names import ExtensionName, ModelPart, ScoreName, SourceScoreName
+from seqloom.config.schema.names import ExtensionName, ModelPart, ScoreName
 from seqloom.config.schema.section import Section
 
 
@@ -137,9 +137,7 @@ AveragingConfig = Annotated[
 class StoppingConfig(Section):
     """Early stopping, and the choice of the best weights."""
 
-    score: Annotated[Literal["loss"] | ScoreName | SourceScoreName | ExtensionName, ByName()] = (
-        "loss"
-    )
+    score: Annotated[Literal["loss"] | ScoreName | ExtensionName, ByName()] = "loss"
     """Score that selects the best weights: the loss on the dev split, or one of task.scores, which
     is computed on greedy outputs. Default: "loss"."""
     patience: int | None = Field(None, ge=1)

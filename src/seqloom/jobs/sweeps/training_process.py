@@ -13,10 +13,9 @@ from typing import Any
 from seqloom.core.errors import SeqloomError
 from seqloom.core.extras import import_optional
 from seqloom.jobs.sweeps.space import SweepTrial
+from seqloom.metrics.build import higher_is_better
 from seqloom.runs.listing import STATUS, ListedRun, read_listed_run
 
-LOWER_IS_BETTER = {"loss", "ter", "word-error-rate", "phoneme-error-rate"}
-"""Scores for which lower is better. For all others, higher is better."""
 INTERRUPTED = STATUS["signal"]
 MAX_ERROR_LINES = 20
 """Number of lines at the end of the log that are searched for the error message."""
@@ -178,7 +177,7 @@ def best_first(results: Iterable[TrialResult]) -> list[TrialResult]:
     def key(result: TrialResult) -> tuple[bool, float, str]:
         if result.run is None or result.best is None:
             return True, 0.0, result.trial.name
-        sign = 1.0 if result.run.score in LOWER_IS_BETTER else -1.0
+        sign = -1.0 if higher_is_better(result.run.score) else 1.0
         return False, sign * result.best, result.trial.name
 
     return sorted(results, key=key)
