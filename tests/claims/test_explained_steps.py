@@ -22,10 +22,11 @@ from seqloom.analysis.explanation import Explanation, HeadSelection, explain_ste
 from seqloom.models.interface import DecoderModule, Memory, Step
 from seqloom.models.recurrent import RecurrentDecoder
 from seqloom.models.seq2seq import Model
-from seqloom.models.step_description import PositionLabels, TracedValue
+from seqloom.models.step_description import PositionLabels, StepObserver, TracedValue
 from seqloom.models.transformer import TransformerDecoder
 from seqloom.nn.attention import AdditiveScore, BilinearScore, PositionalScore
 from seqloom.nn.multihead import MultiHeadAttention
+from seqloom.nn.observer import observing
 from seqloom.text.vocabulary import START
 
 INPUTS = (START, 4, 6, 5)
@@ -78,6 +79,21 @@ def test_explained_probabilities_equal_those_of_the_decoder(specimen: Specimen) 
         copied = torch.zeros_like(vocabulary).index_add(0, memory.tokens[0], pointer)
         torch.testing.assert_close(gate * vocabulary + (1 - gate) * copied, expected)
     check_all_values_are_described(explanation)
+
+
+@every_value
+@torch.no_grad()
+def test_observing_changes_no_output(specimen: Specimen) -> None:
+    """The logits of `step` and `forward` are equal to the bit."""
+    model = shared_model(specimen)
+    memory, tokens = specimen.memory(model, (SOURCE_LENGTH,)), torch.tensor([INPUTS])
+    expected = last_step(model.decoder, memory).logits, model.decoder(tokens, memory).logits()
+    observer = StepObserver()
+    with observing(observer):
+        observed = last_step(model.decoder, memory).logits, model.decoder(tokens, memory).logits()
+    assert observer.values
+    assert torch.equal(observed[0], expected[0])
+    assert torch.equal(observed[1], expected[1])
 
 
 def check_all_values_are_described(explanation: Explanation) -> None:

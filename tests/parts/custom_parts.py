@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,7 @@ from seqloom.models import (
     State,
     Step,
 )
-from seqloom.nn import AttentionScore, DotScore, Readout
+from seqloom.nn import AttentionScore, DotScore, KeysValues, MultiHeadAttention, Readout
 from seqloom.nn.positions import PositionIds, expand_position_ids
 from seqloom.text import PieceTokenizer, Preprocessing, Tokenizer, Vocabulary
 
@@ -45,6 +45,15 @@ class Cosine(AttentionScore):
     def compare(self, queries: Tensor, prepared: Tensor, position_ids: object = 0) -> Tensor:
         keys = F.normalize(prepared, dim=-1)
         return F.normalize(queries, dim=-1) @ keys.transpose(-2, -1) / self.temperature
+
+
+class DescribedCosine(Cosine):
+    """A cosine that states its formulas."""
+
+    formula = "cos(q, k)"
+    query_gradient = "Σ ∂L/∂e · ∂cos(q, k)/∂q"
+    key_gradient = "∂L/∂e · ∂cos(q, k)/∂k"
+    gradient_note = "cos(q, k) = q · k / (‖q‖ ‖k‖)"
 
 
 class Distance(AttentionScore):
@@ -325,6 +334,45 @@ class PlainDecoder(DecoderModule):
             hidden = self.cell(embedded, hidden)
             features.append(hidden)
         return DecoderOutput(torch.stack(features, dim=1), self.readout)
+
+
+class AttentiveDecoder(PlainDecoder):
+    """A GRU whose output attends to the source."""
+
+    def __init__(self, target: Tokens, encoder_width: int, width: int = 8) -> None:
+        super().__init__(target, encoder_width, width)
+        self.attention = MultiHeadAttention(width, 2, key_width=encoder_width)
+
+    def start(self, memory: Memory, max_steps: int, *, need_attention: bool = True) -> State:
+        state = super().start(memory, max_steps)
+        source = Source(self.attention.project_keys_values(memory.states), memory.mask)
+        return replace(state, fixed=source, need_attention=need_attention)
+
+    def step(self, tokens: Tensor, state: State) -> Step:
+        hidden = self.cell(self.embedding(tokens), state.moving.values)
+        mask = state.fixed.mask[:, None, None]
+        context, weights = self.attention.step_cross(hidden, state.fixed.memory, mask, True)
+        assert weights is not None
+        logits = self.readout(hidden + context)
+        return Step(logits, state.after(Hidden(hidden)), weights.unsqueeze(1))
+
+    def forward(
+        self, tokens: Tensor, memory: Memory, packing: Packing | None = None
+    ) -> DecoderOutput:
+        hidden = super().forward(tokens, memory).features
+        context, _ = self.attention(hidden, memory.states, memory.mask)
+        return DecoderOutput(hidden + context, self.readout)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Keys, values and mask of each source."""
+
+    memory: KeysValues
+    mask: Tensor
+
+    def select(self, rows: Tensor) -> "Source":
+        return Source(self.memory.select(rows), self.mask[rows])
 
 
 class ForgetfulDecoder(PlainDecoder):

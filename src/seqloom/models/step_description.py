@@ -198,8 +198,10 @@ class StepDescription:
         sections are the names of the layers in the decoder.
         """
         names = {part: name for name, part in decoder.named_modules()}
+        added: list[Tensor] = []  # an identity reports its input again
         for (part, name), value in observed.values.items():
-            if names.get(part):
+            if names.get(part) and not any(value is each for each in added):
+                added.append(value)
                 self.begin_section(names[part].replace("_", " "))
                 formula = f"{name} of {type(part).__name__}"
                 self.add(name, formula, _last(value))
