@@ -16,7 +16,7 @@ from seqloom.data.example import Example
 from seqloom.data.readers.splits import merge_references, read_split
 from seqloom.inference.run import Run, load
 from seqloom.metrics.bleu import bleu
-from seqloom.viz.line_plot import Curve, LinePlot, save_line_plots
+from seqloom.viz.chart import LineChart, Series, render_svg
 
 PICTURE = store.ROOT / "docs" / "pictures" / "beam-widths.png"
 WIDTHS = range(1, 11)
@@ -65,23 +65,25 @@ def measure_width(
 
 
 def draw() -> None:
-    save_line_plots(PICTURE, *plots(store.read("beam-widths")["rows"]))
+    render_svg(*plots(store.read("beam-widths")["rows"])).save(PICTURE)
 
 
-def plots(rows: Sequence[dict[str, Any]]) -> list[LinePlot]:
-    """Log-probability on the left, BLEU on the right; one curve per exponent."""
+def plots(rows: Sequence[dict[str, Any]]) -> list[LineChart]:
+    """Log-probability on the left, BLEU on the right; one line per exponent."""
+    lines = {
+        name: [row for row in rows if row["length_penalty"] == exponent]
+        for exponent, name in EXPONENTS.items()
+    }
     return [
-        LinePlot(
+        LineChart(
             title=title,
             x_label="beam width",
             y_label=upright,
-            curves=[
-                Curve(
-                    name,
-                    [(row["width"], row[key]) for row in rows if row["length_penalty"] == exponent],
-                )
-                for exponent, name in EXPONENTS.items()
+            series=[
+                Series(name, [row["width"] for row in line], [[row[key]] for row in line])
+                for name, line in lines.items()
             ],
+            zero=False,
         )
         for key, title, upright in PANELS
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import seqloom
 from seqloom.inference.prediction import Prediction
-from seqloom.viz.attention_figure import save_attention
+from seqloom.viz.attention_matrix import draw_attention_matrix
 
 SENTENCES = (
     "This is an interesting book.",
@@ -44,13 +44,12 @@ def main(run_folder: str, image_path: str) -> None:
             title = f"{sentence}\n{prediction.text}"
             # Draw pieces, not words: the full stop attends to the full stop of the source, and
             # merging it with the last word would blur that word's attention.
-            save_attention(
-                Path(image_path),
+            draw_attention_matrix(
                 prediction.attention.tolist(),
                 [piece.removeprefix("▁") for piece in prediction.pieces],
                 [piece.removeprefix("▁") for piece in prediction.source_pieces],
                 title,
-            )
+            ).save(Path(image_path))
             print(title)
             return
     outputs = "\n".join(

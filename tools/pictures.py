@@ -11,10 +11,9 @@ import seqloom
 from seqloom.analysis import search_example, trace_gradients, trace_loss_gradients
 from seqloom.analysis.search_inspection import SearchInspection
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.viz.attention_figure import save_attention
-from seqloom.viz.gradients import save_gradients
-from seqloom.viz.loss_gradients import save_loss_gradients
-from seqloom.viz.search_tree_figure import save_search_tree
+from seqloom.viz.attention_matrix import draw_attention_matrix
+from seqloom.viz.gradients import draw_gradients_figure, draw_loss_gradients_figure
+from seqloom.viz.search_tree import draw_search_tree
 
 ATTENTION_SENTENCE = "Ich habe ihn gestern gesehen."
 SEARCH_SENTENCE = "Kannst du mir helfen?"
@@ -23,27 +22,28 @@ GRADIENT_SENTENCE = "Wir haben in diesem Jahr keine Zeit für einen langen Urlau
 
 def main(run_folder: str, output_folder: str) -> None:
     output = Path(output_folder)
-    save_search_tree(output / "search-example.png", search_example())
+    draw_search_tree(search_example()).save(output / "search-example.png")
     if run_folder == "--example":
         return
     run = seqloom.load(run_folder)
     (prediction,) = run.translate([ATTENTION_SENTENCE], beam=5)
     assert prediction.attention is not None, f"{run_folder} has no attention to draw"
-    save_attention(
-        output / "attention.png",
+    draw_attention_matrix(
         prediction.attention.tolist(),
         [piece.removeprefix("▁") for piece in prediction.pieces],
         [piece.removeprefix("▁") for piece in prediction.source_pieces],
         title=f"{ATTENTION_SENTENCE}\n{prediction.text}",
-    )
+    ).save(output / "attention.png")
     inspection = SearchInspection.of(run, SEARCH_SENTENCE, BeamConfig(width=4))
-    save_search_tree(output / "search-tree.png", inspection.search())
-    save_gradients(output / "gradients.png", trace_gradients(run, GRADIENT_SENTENCE))
+    draw_search_tree(inspection.search(), 3).save(output / "search-tree.png")
+    draw_gradients_figure(trace_gradients(run, GRADIENT_SENTENCE)).save(output / "gradients.png")
     gradients = trace_loss_gradients(run, GRADIENT_SENTENCE)
-    save_loss_gradients(output / "gradients-states.png", gradients, "states")
+    draw_loss_gradients_figure(gradients, "states").save(output / "gradients-states.png")
     head = gradients.head(1, 1)
-    save_loss_gradients(output / "gradients-attention.png", gradients, "attention", head)
-    save_loss_gradients(output / "gradients-weights.png", gradients, "weights")
+    draw_loss_gradients_figure(gradients, "attention", head).save(
+        output / "gradients-attention.png"
+    )
+    draw_loss_gradients_figure(gradients, "weights").save(output / "gradients-weights.png")
 
 
 if __name__ == "__main__":

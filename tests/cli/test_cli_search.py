@@ -60,7 +60,7 @@ def test_saved_trace_reproduces_the_n_best_list(reverse: Path, run: Run, tmp_pat
 def test_tree_is_drawn_in_every_format(reverse: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"tree.{suffix}"
     assert run_cli("search", reverse, "a b c d", "--beam", "3", "--out", path).exit_code == 0
-    head = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!doctype html>"}
+    head = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!doctype html>"}
     assert path.read_bytes().startswith(head[suffix])
 
 

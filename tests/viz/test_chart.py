@@ -67,7 +67,11 @@ def test_ticks_are_formatted_short(value: float, text: str) -> None:
 def test_line_follows_the_mean_and_its_band_covers_every_seed() -> None:
     chart = LineChart("x", "y", [Series("a", (1, 2), ((0.0, 0.2), (0.8, 1.0)))])
     tree = xml.fromstring(render_svg(chart))
-    [mean] = [line.attrib["points"] for line in tree.iter(f"{SVG}polyline")]
+    [mean] = [
+        line.attrib["points"]
+        for line in tree.iter(f"{SVG}polyline")
+        if line.get("stroke-width") == "2.2"
+    ]
     [band] = [polygon.attrib["points"] for polygon in tree.iter(f"{SVG}polygon")]
     (_, first), (_, last) = (map(float, point.split(",")) for point in mean.split())
     assert first > last  # y grows downwards in SVG
@@ -78,7 +82,9 @@ def test_line_follows_the_mean_and_its_band_covers_every_seed() -> None:
 
 def test_bars_are_as_long_as_their_means_with_a_dot_for_each_seed() -> None:
     tree = xml.fromstring(render_svg(BarChart("y", ("a", "b"), ((1.0, 3.0), (4.0, 4.0)))))
-    short_bar, long_bar = (float(bar.attrib["width"]) for bar in tree.iter(f"{SVG}rect"))
+    short_bar, long_bar = (
+        float(bar.attrib["width"]) for bar in tree.iter(f"{SVG}rect") if bar.get("class") == "fill0"
+    )
     assert long_bar == pytest.approx(2 * short_bar, abs=0.1)
     assert len(list(tree.iter(f"{SVG}circle"))) == 4
 
@@ -88,3 +94,32 @@ def test_names_are_escaped() -> None:
     texts = [text.text for text in xml.fromstring(render_svg(chart)).iter(f"{SVG}text")]
     assert "<b>" in texts
     assert "a & b" in texts
+
+
+def test_line_has_a_gap_at_zero_on_a_logarithmic_axis() -> None:
+    series = Series("a", (0, 1, 2, 3), ((1.0,), (0.0,), (2.0,), (3.0,)))
+    svg = render_svg(LineChart("x", "y", [series], logarithmic_y=True, labels="abcd"))
+    lines = [
+        line
+        for line in xml.fromstring(svg).iter(f"{SVG}polyline")
+        if line.get("stroke-width") == "2.2"
+    ]
+    assert [len(line.attrib["points"].split()) for line in lines] == [1, 2]
+
+
+def test_charts_side_by_side_do_not_overlap() -> None:
+    chart = LineChart("x", "y", [Series("a", (1, 2), ((0.0,), (1.0,)))], title="title")
+    one, two = (xml.fromstring(render_svg(*[chart] * count)) for count in (1, 2))
+    assert float(two.attrib["width"]) > 1.9 * float(one.attrib["width"])
+    assert two.attrib["viewBox"].split()[3] == one.attrib["viewBox"].split()[3]
+
+
+def test_bars_of_a_group_have_the_same_colour() -> None:
+    chart = BarChart("y", "abc", [[1.0], [10.0], [0.0]], logarithmic=True, groups="uvu")
+    bars = [
+        bar
+        for bar in xml.fromstring(render_svg(chart)).iter(f"{SVG}rect")
+        if "fill" in bar.get("class", "")
+    ]
+    assert [bar.get("class") for bar in bars] == ["fill0", "fill1", "fill0"]
+    assert float(bars[2].attrib["width"]) == 0

@@ -26,8 +26,8 @@ from seqloom.core.errors import ConfigError
 from seqloom.models import Model
 from seqloom.models.recurrent import ContextUse
 from seqloom.nn import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
-from seqloom.viz.diagrams.svg import format_entry
 from seqloom.viz.diagrams.transformer_layer import layer_of_paper
+from seqloom.viz.drawing import format_entry
 from support.cli_runner import run_cli
 from support.tiny_runs import tiny_config
 

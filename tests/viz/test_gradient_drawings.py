@@ -6,7 +6,7 @@ import pytest
 
 from seqloom.analysis.gradients import GradientTrace, StepGradients
 from seqloom.core.errors import ConfigError
-from seqloom.viz.gradients import draw_gradients, save_gradients
+from seqloom.viz.gradients import draw_gradients, draw_gradients_figure
 
 
 def example_trace() -> GradientTrace:
@@ -30,7 +30,7 @@ def test_ascii_only_output_is_ascii() -> None:
 
 
 def test_suffix_selects_the_image_format(tmp_path: Path) -> None:
-    save_gradients(tmp_path / "g.png", example_trace())
+    draw_gradients_figure(example_trace()).save(tmp_path / "g.png")
     assert (tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ConfigError, match=r"Name the file g\.png"):
-        save_gradients(tmp_path / "g.bmp", example_trace())
+        draw_gradients_figure(example_trace()).save(tmp_path / "g.bmp")

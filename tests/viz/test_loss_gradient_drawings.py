@@ -15,7 +15,7 @@ from seqloom.analysis.gradients import (
     parameter_group,
 )
 from seqloom.core.errors import ConfigError
-from seqloom.viz.loss_gradients import draw_loss_gradients, save_loss_gradients
+from seqloom.viz.gradients import draw_loss_gradients, draw_loss_gradients_figure
 
 HEAD = AttentionNorms(
     layer=1,
@@ -86,10 +86,10 @@ def test_ascii_only_output_is_ascii(place: Place) -> None:
 
 @pytest.mark.parametrize("place", get_args(Place))
 def test_suffix_selects_the_image_format(place: Place, tmp_path: Path) -> None:
-    save_loss_gradients(tmp_path / "g.png", example_trace(), place, HEAD)
+    draw_loss_gradients_figure(example_trace(), place, HEAD).save(tmp_path / "g.png")
     assert (tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ConfigError, match=r"Name the file g\.png"):
-        save_loss_gradients(tmp_path / "g.bmp", example_trace(), place, HEAD)
+        draw_loss_gradients_figure(example_trace(), place, HEAD).save(tmp_path / "g.bmp")
 
 
 @pytest.mark.parametrize("place", get_args(Place))
@@ -112,7 +112,7 @@ def test_gradients_of_zero_are_drawn(place: Place, tmp_path: Path) -> None:
         weights=tuple(replace(each, norm=0.0) for each in trace.weights),
     )
     assert "0" in draw_loss_gradients(trace, place, head=zero).plain
-    save_loss_gradients(tmp_path / "g.svg", trace, place, zero)
+    draw_loss_gradients_figure(trace, place, zero).save(tmp_path / "g.svg")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """Draws results of analyses: as text in a terminal, as figures, as SVG and as HTML pages.
 
-Modules are named after what they draw and how. For example, `attention_terminal` draws attention as
-text, `attention_figure` as an image (with matplotlib), and `attention_page` as an HTML page.
-`chart` draws SVG charts, and `diagrams` draws SVG diagrams. `terminal_format` and `figures` contain
-helpers of the other modules.
+`drawing` has the shapes, colours and fonts of all figures and writes them as SVG, PNG or PDF. Modules
+that end in `_terminal` draw text. `pages` writes HTML pages of the components in `components/`, which
+are also part of the web page.
 
 The public functions return SVG, which Jupyter notebooks display:
 
@@ -16,14 +15,14 @@ The public functions return SVG, which Jupyter notebooks display:
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seqloom.viz.attention_matrix import draw_attention_matrix
     from seqloom.viz.chart import BarChart, LineChart, Series, render_svg
-    from seqloom.viz.diagrams.attention_matrix import draw_attention_matrix
     from seqloom.viz.diagrams.encoder_decoder import draw_encoder_decoder
-    from seqloom.viz.diagrams.search_tree import draw_search_tree
     from seqloom.viz.diagrams.soft_lookup import draw_soft_lookup
-    from seqloom.viz.diagrams.svg import Svg
     from seqloom.viz.diagrams.transformer_layer import draw_transformer_layer
     from seqloom.viz.diagrams.unrolled_rnn import draw_unrolled_rnn
+    from seqloom.viz.drawing import Svg
+    from seqloom.viz.search_tree import draw_search_tree
 
 __all__ = [
     "BarChart",
@@ -44,10 +43,10 @@ _MODULES = {
     "LineChart": "chart",
     "Series": "chart",
     "render_svg": "chart",
-    "Svg": "diagrams.svg",
-    "draw_attention_matrix": "diagrams.attention_matrix",
+    "Svg": "drawing",
+    "draw_attention_matrix": "attention_matrix",
     "draw_encoder_decoder": "diagrams.encoder_decoder",
-    "draw_search_tree": "diagrams.search_tree",
+    "draw_search_tree": "search_tree",
     "draw_soft_lookup": "diagrams.soft_lookup",
     "draw_transformer_layer": "diagrams.transformer_layer",
     "draw_unrolled_rnn": "diagrams.unrolled_rnn",

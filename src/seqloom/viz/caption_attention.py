@@ -7,15 +7,15 @@ token, a cell of the image is brighter if the token has a larger attention weigh
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.viz.figures import create_figure, save_figure
+from seqloom.viz.drawing import Drawing, Svg
 
 _IMAGES_PER_ROW = 6
+_SIZE = 132.0
+"""Side of an image in pixels."""
 _MIN_BRIGHTNESS = 0.25
 """Brightness of cells with a weight of zero."""
 
@@ -38,22 +38,22 @@ class CaptionAttention:
     weights: Sequence[Sequence[float]]
 
 
-def save_caption_attention(path: Path, captions: Sequence[CaptionAttention]) -> None:
-    """Draw a block of small images for each caption. The suffix of `path` selects the format."""
-    row_counts = [math.ceil((len(caption.pieces) + 1) / _IMAGES_PER_ROW) for caption in captions]
-    size = (1.5 * _IMAGES_PER_ROW, 1.8 * sum(row_counts))
-    figure = create_figure(path, size, "drawing the attention of captions")
-    grid = figure.subplots(sum(row_counts), _IMAGES_PER_ROW, squeeze=False)
-    for axes in grid.flat:
-        axes.axis("off")
-    for number, caption in enumerate(captions):
-        block = iter(grid[sum(row_counts[:number]) : sum(row_counts[: number + 1])].flat)
-        image = caption.pixels.transpose(1, 2, 0) / 255
-        _draw_image(next(block), image, "")
-        for piece, weights in zip(caption.pieces, caption.weights, strict=True):
-            brightness = attention_brightness(weights, image.shape[0])
-            _draw_image(next(block), image * brightness[..., None], piece)
-    save_figure(path, figure)
+def draw_caption_attention(captions: Sequence[CaptionAttention]) -> Svg:
+    """Draw a block of small images for each caption."""
+    drawing = Drawing("", " ".join(f"{caption.text}." for caption in captions))
+    for caption in captions:
+        top = drawing.bottom + 16 if drawing.shapes else 0.0
+        image = caption.pixels.transpose(1, 2, 0)
+        brightness = [attention_brightness(weights, image.shape[0]) for weights in caption.weights]
+        images = [image, *(image * each[..., None] for each in brightness)]
+        labels = ["", *(piece.replace("▁", " ").strip() for piece in caption.pieces)]
+        for number, (picture, label) in enumerate(zip(images, labels, strict=True)):
+            row, column = divmod(number, _IMAGES_PER_ROW)
+            x, y = column * (_SIZE + 12), top + row * (_SIZE + 28)
+            drawing.text(x + _SIZE / 2, y + 8, label)
+            pixels = np.dstack([picture, np.full(picture.shape[:2], 255)]).round().astype(np.uint8)
+            drawing.image(x, y + 18, _SIZE, _SIZE, pixels)
+    return drawing.render()
 
 
 def attention_brightness(weights: Sequence[float], size: int) -> NDArray[np.float64]:
@@ -67,8 +67,3 @@ def attention_brightness(weights: Sequence[float], size: int) -> NDArray[np.floa
     cell_of_pixel = np.arange(size) * side // size
     relative = grid / max(grid.max(), 1e-12)
     return _MIN_BRIGHTNESS + (1 - _MIN_BRIGHTNESS) * relative[np.ix_(cell_of_pixel, cell_of_pixel)]
-
-
-def _draw_image(axes: Any, image: NDArray[np.float64], label: str) -> None:
-    axes.imshow(image.clip(0, 1))
-    axes.set_title(label.replace("▁", " ").strip(), fontsize=10, parse_math=False)

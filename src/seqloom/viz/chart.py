@@ -1,45 +1,39 @@
-"""Draw line and bar charts as SVG, without a plotting library.
-
-The colours adapt to light and dark themes.
-"""
+"""Draw line and bar charts."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import assert_never
+from itertools import groupby
+from typing import Literal, assert_never
 
-from seqloom.viz.diagrams.svg import Svg
+from seqloom.viz.drawing import SERIES_COUNT, Drawing, Svg, text_width, widest
 
 _WIDTH = 680
-_LETTER = 6.6
-"""Approximate width of a letter in pixels."""
+_HEIGHT = 270
+_SIZE = 12.0
+"""Size of the texts in pixels."""
+_LABEL_WIDTH = 40
+"""Width of a place on an x axis with labels, in pixels."""
 _BAR_PITCH = 34
 """Distance from one bar to the next in pixels."""
-_COLOUR_COUNT = 6
 _TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-STYLE = """
-.chart{--ink:#1f2937;--soft:#6b7280;--line:#e5e7eb;--hue0:#08519c;--hue1:#d97706;--hue2:#4b9fd5;
---hue3:#7c3aed;--hue4:#0f766e;--hue5:#9f1239;font:12px system-ui,sans-serif}
-@media(prefers-color-scheme:dark){.chart{--ink:#e5e7eb;--soft:#9ca3af;--line:#374151;--hue0:#6baed6;
---hue1:#fbbf24;--hue2:#c6dbef;--hue3:#c4b5fd;--hue4:#5eead4;--hue5:#fda4af}}
-.chart text{fill:var(--soft)}.chart .name{fill:var(--ink)}
-.chart .grid{stroke:var(--line);stroke-width:1}.chart .mean{fill:none;stroke-width:2.2;
-stroke-linejoin:round}.chart .band{opacity:.16;stroke:none}.chart .dot{stroke:none}
-.chart .seed{fill:var(--ink);opacity:.55}
-"""
 
 
 @dataclass(frozen=True)
 class Series:
     """One line of a line chart.
 
-    values: for each x, the values that were measured with different random seeds
+    Attributes:
+        values: for each x, the values that were measured with different random seeds. At an x
+            without values, and on a logarithmic axis at 0, the line has a gap.
+        colour: number of the colour. Default: the position of the series in the chart.
     """
 
     name: str
     x: Sequence[float]
     values: Sequence[Sequence[float]]
+    colour: int | None = None
+    style: Literal["", "dashed", "dotted", "dash-dot"] = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +45,9 @@ class LineChart:
 
     Attributes:
         zero: True if the y axis includes 0. Ignored if the axis is logarithmic. Default: True.
+        title: a line above the chart. Default: none.
+        labels: labels of the places 0, 1, 2, … on the x axis, instead of numbers.
+        vertical_line: x position of a dotted line. Default: no line.
     """
 
     x_label: str
@@ -59,6 +56,9 @@ class LineChart:
     logarithmic_x: bool = False
     logarithmic_y: bool = False
     zero: bool = True
+    title: str = ""
+    labels: Sequence[str] = ()
+    vertical_line: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,31 +67,40 @@ class BarChart:
 
     Attributes:
         zero: True if the axis includes 0. Default: True.
+        logarithmic: True for a logarithmic axis. A value of 0 has no bar.
+        groups: a name for each bar. Bars with the same name have the same colour.
     """
 
     label: str
     names: Sequence[str]
     values: Sequence[Sequence[float]]
     zero: bool = True
+    logarithmic: bool = False
+    groups: Sequence[str] = ()
 
 
 Chart = LineChart | BarChart
 
 
-def render_svg(chart: Chart) -> Svg:
-    """Return the chart as one self-contained <svg> element."""
+def render_svg(*charts: Chart, title: str = "") -> Svg:
+    """Return charts, side by side, as one self-contained <svg> element."""
+    drawing = Drawing(title, "; ".join(map(_accessible_name, charts)))
+    top = 24.0 if title else 0.0
+    for chart in charts:
+        drawing.origin = (drawing.right + 24 if drawing.shapes[1:] else 0.0, top)
+        draw_chart(drawing, chart)
+    return drawing.render()
+
+
+def draw_chart(drawing: Drawing, chart: Chart) -> None:
+    """Draw a chart at the origin of a drawing."""
     match chart:
         case LineChart():
-            height, content = _line_chart(chart)
+            _draw_line_chart(drawing, chart)
         case BarChart():
-            height, content = _bar_chart(chart)
+            _draw_bar_chart(drawing, chart)
         case _:
             assert_never(chart)
-    return Svg(
-        f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" '
-        f'role="img" aria-label="{escape(_accessible_name(chart))}"><style>{STYLE}</style>'
-        f"{content}</svg>"
-    )
 
 
 def _accessible_name(chart: Chart) -> str:
@@ -108,121 +117,110 @@ def _accessible_name(chart: Chart) -> str:
             assert_never(chart)
 
 
-def _line_chart(chart: LineChart) -> tuple[float, str]:
-    """Return the height of a line chart in pixels, and its SVG elements."""
-    legend, legend_rows = _legend([series.name for series in chart.series])
-    top, bottom = 22 + 20 * legend_rows, 22 + 20 * legend_rows + 270
+def _draw_line_chart(drawing: Drawing, chart: LineChart) -> None:
+    width = float(_WIDTH)
+    if chart.labels:
+        width = max(_LABEL_WIDTH * len(chart.labels) + 100.0, 320.0)
+    if chart.title:
+        drawing.text(0, 8, chart.title, "start", "bold")
+    colours = [number if each.colour is None else each.colour for number, each in enumerate(chart.series)]  # fmt: skip
+    entries = [
+        (series.name, f"line{colour % SERIES_COUNT} {series.style}".strip())
+        for series, colour in zip(chart.series, colours, strict=True)
+    ]
+    top = _draw_legend(drawing, entries, width, 26 if chart.title else 8) + 22
+    bottom = top + _HEIGHT
     all_y = [value for series in chart.series for values in series.values for value in values]
-    all_x = [x for series in chart.series for x in series.x]
     y_axis = create_axis(all_y, bottom, top, logarithmic=chart.logarithmic_y, zero=chart.zero)
-    left = 30 + _LETTER * max(len(format_tick(tick)) for tick in y_axis.ticks)
-    x_axis = _measured_axis(all_x, left, _WIDTH - 16, chart.logarithmic_x)
-    elements = [legend, *_horizontal_grid(y_axis, left), *_x_tick_labels(x_axis, bottom)]
-    for number, series in enumerate(chart.series):
-        elements.append(_line(number, series, x_axis, y_axis))
-    elements.append(_text((left + _WIDTH - 16) / 2, bottom + 36, chart.x_label, "middle"))
-    middle = (top + bottom) / 2
-    rotation = f'transform="rotate(-90 12 {middle:.1f})"'
-    elements.append(_text(12, middle, chart.y_label, "middle", extra=rotation))
-    return bottom + 46, "".join(elements)
-
-
-def _line(number: int, series: Series, x_axis: "Axis", y_axis: "Axis") -> str:
-    colour = f"var(--hue{number % _COLOUR_COUNT})"
-    points = list(zip(series.x, series.values, strict=True))
-    lows = [(x_axis.position(x), y_axis.position(min(v))) for x, v in points]
-    highs = [(x_axis.position(x), y_axis.position(max(v))) for x, v in points]
-    means = [(x_axis.position(x), y_axis.position(sum(v) / len(v))) for x, v in points]
-    dots = "".join(
-        f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3" style="fill:{colour}"/>'
-        for x, y in means
-    )
-    band = _svg_points([*lows, *reversed(highs)])
-    return (
-        f'<polygon class="band" points="{band}" style="fill:{colour}"/>'
-        f'<polyline class="mean" points="{_svg_points(means)}" style="stroke:{colour}"/>{dots}'
-    )
-
-
-def _bar_chart(chart: BarChart) -> tuple[float, str]:
-    """Return the height of a bar chart in pixels, and its SVG elements."""
-    left = 14 + _LETTER * max(len(name) for name in chart.names)
-    right = _WIDTH - 74
-    all_values = [value for values in chart.values for value in values]
-    axis = create_axis(all_values, left, right, logarithmic=False, zero=chart.zero)
-    bottom = 12 + _BAR_PITCH * len(chart.names)
-    elements = []
-    for tick in axis.ticks:
-        x = axis.position(tick)
-        elements.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="8" y2="{bottom}"/>')
-        elements.append(_text(x, bottom + 16, format_tick(tick), "middle"))
-    start = axis.position(0.0 if axis.low <= 0 <= axis.high else axis.low)
-    for number, (name, values) in enumerate(zip(chart.names, chart.values, strict=True)):
-        y = 12 + _BAR_PITCH * number
-        mean = sum(values) / len(values)
-        end = axis.position(mean)
-        elements.append(_text(left - 8, y + 19, name, "end", css_class="name"))
-        elements.append(
-            f'<rect x="{min(start, end):.1f}" y="{y + 5}" width="{abs(end - start):.1f}" '
-            f'height="{_BAR_PITCH - 14}" rx="3" style="fill:var(--hue0);opacity:.75"/>'
-        )
-        elements += [
-            f'<circle class="seed" cx="{axis.position(value):.1f}" cy="{y + 15}" r="2.6"/>'
-            for value in values
-        ]
-        rightmost = max(end, *(axis.position(value) for value in values))
-        elements.append(_text(rightmost + 8, y + 19, f"{mean:.4g}", "start", css_class="name"))
-    elements.append(_text((left + right) / 2, bottom + 36, chart.label, "middle"))
-    return bottom + 46, "".join(elements)
-
-
-def _legend(names: Sequence[str]) -> tuple[str, int]:
-    """Return the SVG elements of the legend, and the number of rows of the legend."""
-    elements, x, row = [], 16.0, 0
-    for number, name in enumerate(names):
-        width = 30 + _LETTER * len(name)
-        if x > 16 and x + width > _WIDTH:
-            x, row = 16.0, row + 1
-        y = 14 + 20 * row
-        colour = f"var(--hue{number % _COLOUR_COUNT})"
-        elements.append(
-            f'<rect x="{x:.0f}" y="{y - 6}" width="16" height="4" rx="2" style="fill:{colour}"/>'
-        )
-        elements.append(_text(x + 22, y, name, "start", css_class="name"))
-        x += width + 16
-    return "".join(elements), row + 1
-
-
-def _horizontal_grid(y_axis: "Axis", left: float) -> list[str]:
-    elements = []
+    left = 30 + max(text_width(format_tick(tick), _SIZE) for tick in y_axis.ticks)
     for tick in y_axis.ticks:
         y = y_axis.position(tick)
-        elements.append(
-            f'<line class="grid" x1="{left:.0f}" x2="{_WIDTH - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        )
-        elements.append(_text(left - 6, y + 4, format_tick(tick), "end"))
-    return elements
+        drawing.line((left, y), (width, y), style="grid", width=1)
+        drawing.text(left - 6, y, format_tick(tick), "end", "soft", size=_SIZE)
+    all_x = [x for series in chart.series for x in series.x]
+    end = bottom + 18
+    if chart.labels:
+        x_axis = Axis(0, max(len(chart.labels) - 1, 1), left + 16, width - 16, (), False)
+        for place, label in enumerate(chart.labels):
+            drawing.text(x_axis.position(place), bottom + 14, label, "end", "soft", size=_SIZE, rotation=-60)  # fmt: skip
+        end += 0.87 * widest(chart.labels)
+    else:
+        x_axis = _measured_axis(all_x, left, width, chart.logarithmic_x)
+        for tick in x_axis.ticks:
+            drawing.text(x_axis.position(tick), bottom + 14, format_tick(tick), style="soft", size=_SIZE)  # fmt: skip
+    if chart.vertical_line is not None:
+        x = x_axis.position(chart.vertical_line)
+        drawing.line((x, top), (x, bottom), style="line dotted", width=1)
+    for series, colour in zip(chart.series, colours, strict=True):
+        _draw_line(drawing, series, colour % SERIES_COUNT, x_axis, y_axis)
+    drawing.text((left + width) / 2, end + 16, chart.x_label, style="soft", size=_SIZE)
+    drawing.text(8, (top + bottom) / 2, chart.y_label, style="soft", size=_SIZE, rotation=-90)
 
 
-def _x_tick_labels(x_axis: "Axis", bottom: float) -> list[str]:
-    return [
-        _text(x_axis.position(tick), bottom + 18, format_tick(tick), "middle")
-        for tick in x_axis.ticks
-    ]
+def _draw_line(
+    drawing: Drawing, series: Series, colour: int, x_axis: "Axis", y_axis: "Axis"
+) -> None:
+    def is_drawn(point: tuple[float, Sequence[float]]) -> bool:
+        return bool(point[1]) and not (y_axis.logarithmic and max(point[1]) <= 0)
+
+    for drawn, group in groupby(zip(series.x, series.values, strict=True), is_drawn):
+        if not drawn:
+            continue
+        points = list(group)
+        lows = [(x_axis.position(x), y_axis.position(min(values))) for x, values in points]
+        highs = [(x_axis.position(x), y_axis.position(max(values))) for x, values in points]
+        means = [(x_axis.position(x), y_axis.position(sum(v) / len(v))) for x, v in points]
+        if lows != highs:
+            drawing.polygon([*lows, *reversed(highs)], f"fill{colour}", opacity=0.16)
+        drawing.line(*means, style=f"line{colour} {series.style}".strip(), width=2.2)
+        for x, y in means:
+            drawing.circle(x, y, 3, f"fill{colour}")
 
 
-def _text(
-    x: float, y: float, text: str, anchor: str, *, css_class: str = "", extra: str = ""
-) -> str:
-    attribute = f' class="{css_class}"' if css_class else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attribute} {extra}>'
-        f"{escape(text)}</text>"
-    )
+def _draw_bar_chart(drawing: Drawing, chart: BarChart) -> None:
+    groups = list(dict.fromkeys(chart.groups))
+    entries = [(name, f"line{number % SERIES_COUNT}") for number, name in enumerate(groups)]
+    top = _draw_legend(drawing, entries, _WIDTH, 8) if groups else 0.0
+    left = 14 + max(text_width(name, _SIZE) for name in chart.names)
+    right = left + _WIDTH - 170.0
+    all_values = [value for values in chart.values for value in values]
+    axis = create_axis(all_values, left, right, logarithmic=chart.logarithmic, zero=chart.zero)
+    bottom = top + 12 + _BAR_PITCH * len(chart.names)
+    for tick in axis.ticks:
+        x = axis.position(tick)
+        drawing.line((x, top + 8), (x, bottom), style="grid", width=1)
+        drawing.text(x, bottom + 12, format_tick(tick), style="soft", size=_SIZE)
+    start = axis.position(0.0 if axis.low <= 0 <= axis.high else axis.low)
+    for number, (name, values) in enumerate(zip(chart.names, chart.values, strict=True)):
+        y = top + 27 + _BAR_PITCH * number
+        mean = sum(values) / len(values)
+        end = axis.position(mean)
+        colour = groups.index(chart.groups[number]) % SERIES_COUNT if groups else 0
+        drawing.text(left - 8, y, name, "end", size=_SIZE)
+        drawing.rectangle(min(start, end), y - 10, abs(end - start), 20, f"fill{colour}", radius=3, opacity=0.75)  # fmt: skip
+        for value in values if len(values) > 1 else ():
+            drawing.circle(axis.position(value), y, 2.6, "dot", opacity=0.55)
+        rightmost = max(end, *(axis.position(value) for value in values))
+        drawing.text(rightmost + 8, y, f"{mean:.4g}", "start", size=_SIZE)
+    drawing.text((left + right) / 2, bottom + 32, chart.label, style="soft", size=_SIZE)
 
 
-def _svg_points(points: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+def _draw_legend(
+    drawing: Drawing, entries: Sequence[tuple[str, str]], width: float, y: float
+) -> float:
+    """Draw the names of lines or bars, each with a line of its style. Return y of the last row.
+
+    entries: names and styles
+    """
+    x = 0.0
+    for name, style in entries:
+        name_width = 36 + text_width(name, _SIZE)
+        if x and x + name_width > width:
+            x, y = 0.0, y + 20
+        drawing.line((x, y), (x + 22, y), style=style, width=3)
+        drawing.text(x + 28, y, name, "start", size=_SIZE)
+        x += name_width + 16
+    return y
 
 
 @dataclass(frozen=True)
@@ -261,6 +259,7 @@ def create_axis(
     Args:
         zero: make the axis include 0. Ignored by a logarithmic axis.
     """
+    values = values or [0.0, 1.0]
     low, high = min(values), max(values)
     if logarithmic:
         positive = [value for value in values if value > 0] or [1.0]
@@ -285,7 +284,7 @@ def _measured_axis(values: Sequence[float], left: float, right: float, logarithm
     measured = sorted(set(values))
     if len(measured) == 1:
         measured = [measured[0], measured[0] * 2 or 1.0]
-    label_width = _LETTER * (max(len(format_tick(value)) for value in measured) + 2)
+    label_width = max(text_width(format_tick(value), _SIZE) for value in measured) + 14
     capacity = (right - left) / label_width
     low, high, begin, end = measured[0], measured[-1], left + 10, right - 10
     axis = Axis(low, high, begin, end, tuple(measured), logarithmic)

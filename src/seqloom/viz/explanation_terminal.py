@@ -24,6 +24,7 @@ from seqloom.analysis.explanation import Explanation, TokenProbability
 from seqloom.models.step_description import TracedValue
 from seqloom.viz.terminal_format import (
     draw_bar,
+    draw_columns,
     fit_to_line,
     format_column,
     format_number,
@@ -186,29 +187,23 @@ class _ExplanationRenderer:
 
         Bars show values that are probabilities, such as attention weights.
         """
+        names = [part.name for part in parts]
+        columns = {
+            name: format_column(part.values.tolist())
+            for name, part in zip(names, parts, strict=True)
+        }
         tokens = [self._token(label) for label in parts[0].labels]
-        margin = max(map(cell_len, tokens))
-        columns = [format_column(part.values.tolist()) for part in parts]
-        widths = [
-            max(len(part.name), *(len(entry) for entry in entries))
-            for part, entries in zip(parts, columns, strict=True)
-        ]
-        drawing = Text(" " * (_MARGIN + margin))
-        for part, cells in zip(parts, widths, strict=True):
-            drawing.append("   " + part.name.rjust(cells), "dim")
-        drawing.append("\n")
-        distribution = parts[-1].values if is_distribution(parts[-1].values) else None
-        for row, token in enumerate(tokens):
-            is_largest = distribution is not None and row == int(distribution.argmax())
-            style = "bold" if is_largest else ""
-            drawing.append(" " * _MARGIN + pad_to_width(token, margin), style)
-            for entries, cells in zip(columns, widths, strict=True):
-                drawing.append("   " + entries[row].rjust(cells))
-            if distribution is not None:
-                bar = draw_bar(float(distribution[row]), _BAR_CELLS, self.ascii_only)
-                drawing.append(f"  {bar}".rstrip(), "blue")
-            drawing.append("\n")
-        return drawing
+        values = parts[-1].values
+        if not is_distribution(values):
+            return draw_columns(tokens, columns, [Text()] * len(tokens), indent=_MARGIN)
+        bars = [draw_bar(value, _BAR_CELLS, self.ascii_only) for value in values.tolist()]
+        return draw_columns(
+            tokens,
+            columns,
+            [Text(bar, "blue") for bar in bars],
+            indent=_MARGIN,
+            highlighted=int(values.argmax()),
+        )
 
     def _vectors(self, part: TracedValue) -> Text:
         """Print one vector, or one vector for each token, with aligned numbers."""

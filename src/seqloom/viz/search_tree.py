@@ -1,6 +1,6 @@
-"""Computes where each candidate of a search is placed in a drawing of the search tree.
+"""Draw the tree of a traced search.
 
-Steps run from left to right. The drawing shows every candidate that the search did not drop, and
+`layout_search_tree` computes where each candidate is placed, for figures and for the web page. Steps run from left to right. The drawing shows every candidate that the search did not drop, and
 the best few dropped candidates of each step. The other candidates are not drawn. Their number is
 printed below the step.
 """
@@ -13,9 +13,17 @@ from typing import Any
 
 from seqloom.analysis.search_inspection import InspectedSearch
 from seqloom.decoding.trace import NO_PARENT, Fate, TracedCandidate
-from seqloom.viz.terminal_format import strip_word_marker
+from seqloom.viz.drawing import BoxKind, Drawing, Svg, box_height, widest
+from seqloom.viz.terminal_format import fit_to_line, strip_word_marker
 
 MAX_LABEL_LENGTH = 16
+_BOX_HEIGHT = box_height(2)
+_NOTE = 16
+"""Distance of the note below a box from the box, in pixels."""
+_ROW = _BOX_HEIGHT + _NOTE + 14
+_GAP = 46
+_TOP = 56.0
+_MAX_TITLE_CELLS = 120
 DROPPED_PER_STEP = 3
 """Default maximum number of dropped candidates drawn at each step."""
 
@@ -241,3 +249,80 @@ def _candidate_data(searched: InspectedSearch, candidate: TracedCandidate) -> di
         "fate": candidate.fate,
         "reason": candidate.reason,
     }
+
+
+def draw_search_tree(searched: InspectedSearch, dropped_per_step: int = 2) -> Svg:
+    """Draw the candidates of every step from left to right, with their log-probabilities.
+
+    A box shows a token, its log-probability, and the sum of the log-probabilities of all tokens up
+    to this one (Σ). The box of a finished output shows its rank and its score instead of the sum.
+    Boxes of dropped candidates are dashed. Below a box is the probability of the token, and the
+    reason if the search dropped the candidate or stopped it before END. Wider lines lead to more
+    probable tokens. Dark lines lead to the best output.
+
+    dropped_per_step: maximum number of dropped candidates to draw at each step. Default: 2.
+    """
+    layout = layout_search_tree(searched, dropped_per_step)
+    nodes = [node for step in layout.nodes for node in step]
+    width = max(96.0, widest([line for node in nodes for line in _lines(node)]) + 14)
+    pitch = max(width + _GAP, widest([_note(node) for node in nodes]) + 8)
+    top = min(layout.top, 0.0)
+
+    def corner(step: int, row: float) -> tuple[float, float]:
+        """Return x and y of the upper left corner of a box. Step 0 is the start of the search."""
+        return step * pitch, _TOP + (row - top) * _ROW
+
+    title = fit_to_line(search_title(searched), _MAX_TITLE_CELLS)
+    drawing = Drawing(title, _description(searched))
+    drawing.box(*corner(0, 0.0), width, ["start"], "plain", _BOX_HEIGHT)
+    for node in sorted(nodes, key=lambda node: node.wins):  # the best output is drawn last
+        parent = layout.parent(node)
+        x1, y1 = corner(node.step, parent.row if parent else 0.0)
+        x2, y2 = corner(node.step + 1, node.row)
+        is_dropped = node.candidate.fate is Fate.DROPPED
+        line_width = 1.0 if is_dropped else 1.2 + 4 * math.exp(node.candidate.log_probability)
+        style = "edge" if node.wins else "dropped" if is_dropped else "branch"
+        start, end = (x1 + width, y1 + _BOX_HEIGHT / 2), (x2, y2 + _BOX_HEIGHT / 2)
+        drawing.curve(start, end, style, line_width)
+    for node in nodes:
+        x, y = corner(node.step + 1, node.row)
+        drawing.box(x, y, width, _lines(node), _BOX_KINDS[node.candidate.fate], _BOX_HEIGHT)
+        drawing.text(x + width / 2, y + _BOX_HEIGHT + 10, _note(node), style="soft")
+    bottom = corner(0, layout.bottom)[1] + _ROW
+    for step, reasons in enumerate(layout.hidden, start=1):
+        x = corner(step, 0)[0] + width / 2
+        drawing.text(x, 34, str(step), style="soft")
+        for line, (reason, count) in enumerate(reasons.most_common()):
+            drawing.text(x, bottom + 8 + _NOTE * line, f"{count} more {reason}", style="soft")
+    return drawing.render()
+
+
+_BOX_KINDS: dict[Fate, BoxKind] = {
+    Fate.KEPT: "state",
+    Fate.FINISHED: "result",
+    Fate.STOPPED: "stopped",
+    Fate.DROPPED: "muted",
+}
+
+
+def _lines(node: TreeNode) -> list[str]:
+    candidate = node.candidate
+    if candidate.fate is Fate.FINISHED:
+        rank = f"#{node.rank} " if node.rank else ""
+        return [
+            f"{rank}{node.label} {candidate.log_probability:.1f}",
+            f"score {candidate.score:.2f}",
+        ]
+    return [f"{node.label} {candidate.log_probability:.1f}", f"Σ {candidate.total:.1f}"]
+
+
+def _note(node: TreeNode) -> str:
+    candidate = node.candidate
+    score = f"  score {candidate.score:.2f}" if candidate.fate is Fate.STOPPED else ""
+    reason = f"  {candidate.reason}" if candidate.reason else ""
+    return f"{format_probability(candidate.log_probability)}{score}{reason}"
+
+
+def _description(searched: InspectedSearch) -> str:
+    outputs = "; ".join(f"{output.text}, score {output.score:.2f}" for output in searched.outputs)
+    return f"A search tree of {len(searched.record.steps)} steps. Outputs, best first: {outputs}."

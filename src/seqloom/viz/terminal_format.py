@@ -2,9 +2,10 @@
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -83,3 +84,38 @@ def draw_bar(fraction: float, cells: int, ascii_only: bool = False) -> str:
     if fraction >= 0.0005:
         eighths = max(eighths, 1)  # A value that is printed as 0.001 or more has a visible bar.
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def draw_columns(
+    labels: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
+    bars: Sequence[Text],
+    *,
+    header_styles: Sequence[str] = (),
+    indent: int = 2,
+    highlighted: int | None = None,
+) -> Text:
+    """Draw a table with a line for each label: the label, its numbers and a bar.
+
+    columns:       numbers of each column, by the header of the column
+    bars:          a bar for each line
+    header_styles: styles of the first headers. The other headers are dim.
+    highlighted:   index of a label to print in bold
+    """
+    margin = indent + max(map(cell_len, labels))
+    widths = {name: max(len(name), *map(len, values)) for name, values in columns.items()}
+    drawing = Text(" " * margin)
+    for column, (name, cells) in enumerate(widths.items()):
+        style = header_styles[column] if column < len(header_styles) else "dim"
+        drawing.append("   " + name.rjust(cells), style)
+    drawing.append("\n")
+    for row, label in enumerate(labels):
+        style = "bold" if row == highlighted else ""
+        drawing.append(pad_to_width(" " * indent + label, margin), style)
+        for name, cells in widths.items():
+            drawing.append("   " + columns[name][row].rjust(cells))
+        drawing.append("  ")
+        drawing.append(bars[row])
+        drawing.rstrip()
+        drawing.append("\n")
+    return drawing

@@ -42,7 +42,7 @@ def caption(
 ) -> None:
     """Describe images, one line per image."""
     from seqloom.cli.recipe_settings import change_decoding, load_run
-    from seqloom.viz.caption_attention import save_caption_attention
+    from seqloom.viz.caption_attention import draw_caption_attention
 
     run, settings = load_run([run_folder, *(ensemble or ())], settings)
     decoding = change_decoding(run.config, settings)
@@ -56,7 +56,9 @@ def caption(
             print_line(prediction.text)
     if show is not None:
         pairs = zip(images, captions, strict=True)
-        save_caption_attention(show, [_attention_figure(run, image, each) for image, each in pairs])
+        draw_caption_attention([_attention_figure(run, image, each) for image, each in pairs]).save(
+            show
+        )
         print_message(f"{show}: attention of each word")
 
 

@@ -13,7 +13,7 @@ from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
-    from seqloom.viz.diagrams.svg import Svg
+    from seqloom.viz.drawing import Svg
 
 
 def _check_suffix(out: Path | None) -> Path | None:
@@ -63,7 +63,7 @@ def search(
     from seqloom.analysis.search_inspection import SearchInspection
     from seqloom.inference.run import load
     from seqloom.inference.search_settings import resolve_decoding
-    from seqloom.viz.diagrams.search_tree import draw_search_tree
+    from seqloom.viz.search_tree import draw_search_tree
 
     if run_folder is None:
         trace = search_example(resolve_decoding(example_recipe().decoding, options))

@@ -18,7 +18,7 @@ from seqloom.core.errors import DataError
 
 if TYPE_CHECKING:
     from seqloom.analysis.error_propagation import ErrorPropagation, SentenceErrors
-    from seqloom.viz.line_plot import LinePlot
+    from seqloom.viz.chart import LineChart
 
 EXAMPLE_COUNT = 3
 MIN_SENTENCES = 10
@@ -58,8 +58,8 @@ def error_propagation(
     from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
     from seqloom.cli.inputs import read_examples
     from seqloom.inference.run import load
-    from seqloom.viz.figures import image_format
-    from seqloom.viz.line_plot import save_line_plots
+    from seqloom.viz.chart import render_svg
+    from seqloom.viz.drawing import image_format
 
     if out is not None and out.suffix.lower() != ".json":
         image_format(out)  # reports an unknown format before the run is loaded
@@ -81,7 +81,7 @@ def error_propagation(
         if out.suffix.lower() == ".json":
             write_json(out, result.to_json(), indent=1)
         else:
-            save_line_plots(out, _make_plot(result))
+            render_svg(_make_chart(result)).save(out)
         print_message(f"{out}: effect of the first error on the rest of the sentence")
     if json:
         print_json(result.to_json())
@@ -89,40 +89,38 @@ def error_propagation(
         _print_result(stdout_console(), result)
 
 
-def _make_plot(result: ErrorPropagation) -> LinePlot:
-    """Return a plot of log-probabilities by the distance from the first wrong token.
+def _make_chart(result: ErrorPropagation) -> LineChart:
+    """Return a chart of log-probabilities by the distance from the first wrong token.
 
     The three curves differ in the prefix of each token: the reference, the reference with one wrong
     token, and the output of the model. Before the wrong token the prefixes are equal, so only the
     first curve contains these positions.
     """
-    from seqloom.viz.line_plot import Curve, LinePlot
+    from seqloom.viz.chart import LineChart, Series
 
-    after_error = [point for point in result.curve if point.distance >= 0]
-    curves = [
-        Curve(
-            "after the reference prefix",
-            [(p.distance, p.after_reference) for p in result.curve if p.sentences >= MIN_SENTENCES],
-        ),
-        Curve(
-            "after one wrong token",
-            [(p.distance, p.after_error) for p in after_error if p.sentences >= MIN_SENTENCES],
-        ),
-        Curve(
-            "after the model's own output",
-            [
-                (p.distance, p.after_output)
-                for p in after_error
-                if p.after_output is not None and p.output_sentences >= MIN_SENTENCES
-            ],
-        ),
-    ]
+    shown = [point for point in result.curve if point.sentences >= MIN_SENTENCES]
+    after_error = [point for point in shown if point.distance >= 0]
+    curves = {
+        "after the reference prefix": [(p.distance, p.after_reference) for p in shown],
+        "after one wrong token": [(p.distance, p.after_error) for p in after_error],
+        "after the model's own output": [
+            (p.distance, p.after_output)
+            for p in result.curve
+            if p.distance >= 0
+            and p.after_output is not None
+            and p.output_sentences >= MIN_SENTENCES
+        ],
+    }
     differing, total = len(result.with_error), len(result.sentences)
-    return LinePlot(
+    return LineChart(
         title=f"{differing:,} of {total:,} outputs differ from their reference",
         x_label=f"tokens after the first error (means of {MIN_SENTENCES} or more sentences)",
         y_label="mean log p of the reference token",
-        curves=curves,
+        series=[
+            Series(name, [x for x, _ in points], [[y] for _, y in points])
+            for name, points in curves.items()
+        ],
+        zero=False,
         vertical_line=0,
     )
 

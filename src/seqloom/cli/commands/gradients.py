@@ -101,7 +101,7 @@ def _load_run(folder: Path, out: Path | None) -> tuple[Run, bool]:
     """
     from seqloom.core.signature import NoSource
     from seqloom.inference.run import load
-    from seqloom.viz.figures import image_format
+    from seqloom.viz.drawing import image_format
 
     if out is not None and out.suffix.lower() != ".json":
         image_format(out)
@@ -154,12 +154,12 @@ def _check_options(at: Place, step: int | None, full: bool, heads: dict[str, int
 
 
 def _report_inputs(result: GradientTrace | GradientProfile) -> _Report:
-    from seqloom.viz.gradients import draw_gradients, save_gradients
+    from seqloom.viz.gradients import draw_gradients, draw_gradients_figure
 
     return _Report(
         result.to_json(),
         lambda: draw_gradients(result, ascii_only=not supports_unicode()),
-        lambda path: save_gradients(path, result),
+        lambda path: draw_gradients_figure(result).save(path),
     )
 
 
@@ -178,7 +178,7 @@ def _report_sentence(
     selected: layer and head, used only if `at` is "attention"
     """
     from seqloom.analysis.gradients import trace_gradients, trace_loss_gradients
-    from seqloom.viz.loss_gradients import draw_loss_gradients, save_loss_gradients
+    from seqloom.viz.gradients import draw_loss_gradients, draw_loss_gradients_figure
 
     if at == "inputs":
         return _report_inputs(trace_gradients(run, text, target, step))
@@ -188,7 +188,7 @@ def _report_sentence(
     return _Report(
         trace.to_json(at),
         lambda: draw_loss_gradients(trace, at, ascii_only=not supports_unicode()),
-        lambda path: save_loss_gradients(path, trace, at),
+        lambda path: draw_loss_gradients_figure(trace, at).save(path),
     )
 
 
@@ -213,7 +213,7 @@ def _report_attention(
     )
     from seqloom.analysis.gradients import differentiate_output, norms_of
     from seqloom.viz.explanation_terminal import draw_explanation
-    from seqloom.viz.loss_gradients import draw_loss_gradients, save_loss_gradients
+    from seqloom.viz.gradients import draw_loss_gradients, draw_loss_gradients_figure
 
     focus = select_cross_attention(run, HeadSelection(*selected))
     prediction, gradients = differentiate_output(run, text, target, step)
@@ -224,7 +224,7 @@ def _report_attention(
     options["ascii_only"] = not supports_unicode()
 
     def save(path: Path) -> None:
-        save_loss_gradients(path, trace, "attention", shown)
+        draw_loss_gradients_figure(trace, "attention", shown).save(path)
 
     if step is None:
         return _Report(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seqloom.cli.attention_view import AttentionView
     from seqloom.inference.prediction import Prediction
     from seqloom.inference.run import Run
-    from seqloom.viz.attention_figure import AttentionPanel
+    from seqloom.viz.attention_matrix import AttentionPanel
     from seqloom.viz.pages import AttentionCard
 
 BEST = "best"
@@ -237,11 +237,10 @@ def _save(out: Path, run: str, results: Sequence[InspectedText], view: Attention
             cards = [card for result in results for card in _cards(result, view)]
             save_attention_page(out, f"Attention of {run}", cards)
         case _:
-            from seqloom.viz.attention_figure import save_attention_panels
+            from seqloom.viz.attention_matrix import draw_attention_panels
 
-            save_attention_panels(
-                out, [each for result in results for each in _matrices(result, view)]
-            )
+            panels = [each for result in results for each in _matrices(result, view)]
+            draw_attention_panels(panels).save(out)
 
 
 def _cards(result: InspectedText, view: AttentionView) -> Iterator[AttentionCard]:
@@ -267,7 +266,7 @@ def _cards(result: InspectedText, view: AttentionView) -> Iterator[AttentionCard
 
 def _matrices(result: InspectedText, view: AttentionView) -> Iterator[AttentionPanel]:
     """Yield the attention matrices of a text for a figure, one for each prediction."""
-    from seqloom.viz.attention_figure import AttentionPanel
+    from seqloom.viz.attention_matrix import AttentionPanel
 
     if not result.predictions:
         yield AttentionPanel([], [], [], f"{result.number}: blank line")

@@ -75,8 +75,9 @@ def lookup(
     result, and the gradients of the result with respect to the query and the keys.
     """
     from seqloom.analysis.lookup import METHODS, LookupTable, look_up
-    from seqloom.viz.figures import image_format
-    from seqloom.viz.lookup import draw_lookup, save_lookup
+    from seqloom.viz.diagrams.soft_lookup import draw_lookups
+    from seqloom.viz.drawing import image_format
+    from seqloom.viz.lookup_terminal import draw_lookup
 
     if out is not None and out.suffix.lower() != ".json":
         image_format(out)  # reports an unknown format before anything is computed
@@ -113,7 +114,7 @@ def lookup(
         if out.suffix.lower() == ".json":
             write_json(out, record, indent=1)
         else:
-            save_lookup(out, table, results)
+            draw_lookups(table, results).save(out)
         print_message(f"{out}: the lookup")
     if json:
         print_json(record)

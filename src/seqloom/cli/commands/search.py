@@ -95,7 +95,7 @@ def search(
 
 def check_suffix(out: Path | None) -> None:
     """Raise ConfigError if a search cannot be written to this file, before the run is loaded."""
-    from seqloom.viz.figures import image_format
+    from seqloom.viz.drawing import image_format
 
     if out is not None and out.suffix.lower() not in (".html", ".json"):
         image_format(out)
@@ -142,7 +142,7 @@ def _to_json(trace: InspectedSearch, change: TokenReplacement | None) -> dict[st
 def _save(out: Path, trace: InspectedSearch, change: TokenReplacement | None) -> None:
     """Write the search to a file. The suffix of the file name selects the format."""
     from seqloom.viz.pages import save_search_page
-    from seqloom.viz.search_tree_figure import save_search_tree
+    from seqloom.viz.search_tree import draw_search_tree
 
     match out.suffix.lower():
         case ".json":
@@ -150,7 +150,7 @@ def _save(out: Path, trace: InspectedSearch, change: TokenReplacement | None) ->
         case ".html":
             save_search_page(out, trace)
         case _:
-            save_search_tree(out, trace)
+            draw_search_tree(trace, DROPPED_PER_STEP).save(out)
     print_message(f"{out}: the search, step by step")
 
 

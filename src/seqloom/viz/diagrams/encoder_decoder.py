@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from seqloom.analysis.forward_trace import ForwardTrace, LayerStates
 from seqloom.core.errors import ConfigError
 from seqloom.nn.formulas import indexed
-from seqloom.viz.diagrams.svg import (
+from seqloom.viz.attention_matrix import draw_cell
+from seqloom.viz.diagrams.unrolled_rnn import CELL_NAMES
+from seqloom.viz.drawing import (
     LINE_HEIGHT,
     Drawing,
     Svg,
     box_height,
+    format_entry,
     format_vector_start,
     token_label,
     widest,
 )
-from seqloom.viz.diagrams.unrolled_rnn import CELL_NAMES
 
 _GAP = 18
 _ROW_GAP = 26
@@ -225,7 +227,7 @@ def _draw_initial_state(drawing: Drawing, layout: _Layout) -> None:
     drawing.arrow(
         (layout.encoder_right, middle), (layout.decoder_left, middle), strong=True, width=3
     )
-    drawing.text(layout.decoder_left - _BOTTLENECK / 2, middle - 14, "s₀", css_class="bold")
+    drawing.text(layout.decoder_left - _BOTTLENECK / 2, middle - 14, "s₀", style="bold")
 
 
 def _draw_outputs(
@@ -284,7 +286,8 @@ def _draw_weights(
         drawing.text(layout.encoder_left - 8, middle, label, "end")
         for column, weight in enumerate(row_weights):
             x = layout.encoder_left + layout.pitch * column
-            drawing.shaded_cell(x, y, layout.width, _CELL_HEIGHT - 2, weight)
+            place = (x, y, layout.width, _CELL_HEIGHT - 2)
+            draw_cell(drawing, place, weight, format_entry(weight))
         centre = layout.decoder_left + layout.pitch * row + layout.width / 2
         drawing.arrow((layout.encoder_right, middle), (centre, middle), (centre, top))
     return first + _CELL_HEIGHT * len(outputs)

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.analysis.explanation import Explanation
-from seqloom.analysis.lookup import LookupTable, look_up, soft_score_formula
+from seqloom.analysis.lookup import LookupResult, LookupTable, look_up, soft_score_formula
 from seqloom.core.errors import ConfigError
 from seqloom.nn.formulas import indexed
-from seqloom.viz.diagrams.svg import Drawing, Svg, text_width, token_label, widest
+from seqloom.viz.drawing import Drawing, Svg, text_width, token_label, widest
 from seqloom.viz.terminal_format import format_number
 
 _ROW = 34
 _GAP = 28
 _BAR = 130
+_PLANE = 220.0
+"""Side of the plane of keys in pixels."""
 _SHOWN = 3
 """Maximum number of entries of a vector that are drawn."""
 
@@ -39,7 +41,38 @@ def draw_soft_lookup(lookup: LookupTable | Explanation) -> Svg:
     lookup: a table of keys and values, or the explanation of a decoder step with attention. Only
             the first entries of long vectors are drawn.
     """
-    numbers = _of_table(lookup) if isinstance(lookup, LookupTable) else _of_step(lookup)
+    if isinstance(lookup, LookupTable):
+        numbers = _of_table(lookup, look_up(lookup, "soft"), "Attention as a soft lookup")
+    else:
+        numbers = _of_step(lookup)
+    drawing = Drawing(numbers.title, _description(numbers))
+    _draw(drawing, numbers)
+    return drawing.render()
+
+
+def draw_lookups(table: LookupTable, results: Sequence[LookupResult]) -> Svg:
+    """Draw several lookups in the same table, for example exact, nearest and soft.
+
+    If the keys have two dimensions, they are also drawn as points in the plane.
+    """
+    lookups = [
+        _of_table(table, result, f"{result.method}: r = {_vector(result.result)}")
+        for result in results
+    ]
+    drawing = Drawing("", " ".join(f"{each.title}. {_description(each)}" for each in lookups))
+    for numbers in lookups:
+        top = drawing.bottom + 28 if drawing.shapes else 0.0
+        drawing.origin = (0, top)
+        drawing.text(0, 8, numbers.title, "start", "bold")
+        if len(table.query) == 2:
+            _draw_plane(drawing, numbers)
+            drawing.origin = (_PLANE + 40, top)
+        _draw(drawing, numbers)
+    return drawing.render()
+
+
+def _draw(drawing: Drawing, numbers: _Lookup) -> None:
+    """Draw a row with key, score, weight and value for each key, and the result."""
     names = [
         f"{name} {_vector(key)}" for name, key in zip(numbers.names, numbers.keys, strict=True)
     ]
@@ -54,7 +87,6 @@ def draw_soft_lookup(lookup: LookupTable | Explanation) -> Svg:
     result_x = value_x + value_width + 2.2 * _GAP
     top = 104.0
     bottom = top + _ROW * len(names)
-    drawing = Drawing(numbers.title, _description(numbers))
     query = f"query q = {_vector(numbers.query)}"
     drawing.box(0, 28, text_width(query) + 16, [query], "state")
     for x, heading in (
@@ -69,35 +101,69 @@ def draw_soft_lookup(lookup: LookupTable | Explanation) -> Svg:
         middle = y + _ROW / 2
         drawing.box(0, y + 2, key_width, [name], "plain", _ROW - 4)
         drawing.text(score_x, middle, scores[row], "start")
-        drawing.bar(bar_x, middle - 8, max(_BAR * weight, 1), 16)
+        drawing.rectangle(bar_x, middle - 8, max(_BAR * weight, 1), 16, "shade", radius=2)
         drawing.text(bar_x + _BAR * weight + 6, middle, f"{weight:.3f}", "start")
         drawing.box(value_x, y + 2, value_width, [value], "plain", _ROW - 4)
-        drawing.arrow(
-            (value_x + value_width, middle),
-            (result_x, (top + bottom) / 2),
-            strong=True,
-            width=0.4 + 5 * weight,
-        )
+        if weight:
+            drawing.arrow(
+                (value_x + value_width, middle),
+                (result_x, (top + bottom) / 2),
+                strong=True,
+                width=0.4 + 5 * weight,
+            )
     result = f"Σ α v = {_vector(numbers.result)}"
     height = _ROW - 2
     drawing.box(
         result_x, (top + bottom - height) / 2, text_width(result) + 20, [result], "result", height
     )
-    return drawing.render()
 
 
-def _of_table(table: LookupTable) -> _Lookup:
-    found = look_up(table, "soft")
+def _draw_plane(drawing: Drawing, numbers: _Lookup) -> None:
+    """Draw the keys as points in the plane, and the query as a cross.
+
+    The circle of a key is larger and darker if its weight is larger. Both axes show the same
+    length, so that distances can be compared.
+    """
+    ranges = [
+        (min(column), max(column)) for column in zip(numbers.query, *numbers.keys, strict=True)
+    ]
+    span = 1.4 * max(high - low for low, high in ranges) or 2.0
+    left, bottom = ((low + high - span) / 2 for low, high in ranges)
+
+    def place(point: Sequence[float]) -> tuple[float, float]:
+        return _PLANE * (point[0] - left) / span, 34 + _PLANE * (1 - (point[1] - bottom) / span)
+
+    drawing.rectangle(0, 34, _PLANE, _PLANE, "plain", radius=6)
+    query = place(numbers.query)
+    for name, key, value, weight in zip(
+        numbers.names, numbers.keys, numbers.values, numbers.weights, strict=True
+    ):
+        x, y = place(key)
+        if weight:
+            drawing.line(query, (x, y), style="branch", width=8 * weight)
+        radius = 5 + 8 * weight
+        drawing.circle(x, y, radius, "paper")
+        drawing.circle(x, y, radius, "shade", opacity=weight)
+        drawing.circle(x, y, radius, "edge")
+        drawing.text(x, y - radius - 9, f"{name}: v = {_vector(value)}", size=12)
+    x, y = query
+    for sign in (1, -1):
+        drawing.line((x - 6, y - 6 * sign), (x + 6, y + 6 * sign), style="cross", width=3)
+    drawing.text(x - 16, y, "q", style="bold")
+
+
+def _of_table(table: LookupTable, found: LookupResult, title: str) -> _Lookup:
+    is_soft = found.method == "soft"
     divisor = "" if table.temperature == 1 else f" / {table.temperature:g}"
     return _Lookup(
-        title="Attention as a soft lookup",
+        title=title,
         query=table.query,
         names=[indexed("k", number + 1) for number in range(len(table.keys))],
         keys=table.keys,
         values=table.values,
-        score_formula=f"e = {soft_score_formula(table)}",
+        score_formula=f"e = {soft_score_formula(table)}" if is_soft else "score",
         scores=found.scores,
-        weights_formula=f"α = softmax(e{divisor})",
+        weights_formula=f"α = softmax(e{divisor})" if is_soft else f"α = {found.formula}",
         weights=found.weights,
         result=found.result,
     )

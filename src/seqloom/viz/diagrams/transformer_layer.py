@@ -10,7 +10,7 @@ from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual
-from seqloom.viz.diagrams.svg import LINE_HEIGHT, Drawing, Svg, box_height, widest
+from seqloom.viz.drawing import LINE_HEIGHT, Drawing, Svg, box_height, widest
 
 _CENTRE_GAP = 46
 _ARROW = 30
@@ -127,7 +127,7 @@ def _draw_sublayer(
     drawing.text(centre + 12, y + _ARROW / 2, stream, "start", "soft")
     box_top = plus + 11 + _ARROW / 2
     if residual.skip:
-        drawing.circle(centre, plus, "+")
+        drawing.circle(centre, plus, 11, "plain", "+")
         drawing.arrow((centre, box_top), (centre, plus + 11))
     else:
         drawing.line((centre, box_top), (centre, plus - 11))

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from seqloom.analysis.forward_trace import ForwardTrace
 from seqloom.nn.formulas import indexed
-from seqloom.viz.diagrams.svg import (
+from seqloom.viz.drawing import (
     Drawing,
     Svg,
     box_height,
@@ -65,7 +65,7 @@ def draw_unrolled_rnn(trace: ForwardTrace) -> Svg:
         x = 44 + _GAP + pitch * number
         centre = x + width / 2
         drawing.arrow((x - _GAP, middle), (x, middle), strong=True, width=2)
-        drawing.text(x - _GAP / 2, middle - 12, "U", css_class="soft")
+        drawing.text(x - _GAP / 2, middle - 12, "U", style="soft")
         drawing.box(
             x,
             state_top,
@@ -75,11 +75,11 @@ def draw_unrolled_rnn(trace: ForwardTrace) -> Svg:
         )
         drawing.box(x, token_top, width, [label])
         drawing.arrow((centre, token_top), (centre, state_bottom))
-        drawing.text(centre + 10, (token_top + state_bottom) / 2, "W", css_class="soft")
+        drawing.text(centre + 10, (token_top + state_bottom) / 2, "W", style="soft")
         if chain.predictions:
             drawing.box(x, top, width, chain.predictions[number].split("\n"), "result")
             drawing.arrow((centre, state_top), (centre, top + box_height(2)))
-            drawing.text(centre + 10, state_top - _ROW_GAP / 2, "V", css_class="soft")
+            drawing.text(centre + 10, state_top - _ROW_GAP / 2, "V", style="soft")
     letters = "W, U and V" if chain.predictions else "W and U"
     drawing.text(
         0, token_top + box_height(1) + 24, f"{letters}: the same weights at every step", "start"
