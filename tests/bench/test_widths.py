@@ -15,6 +15,8 @@ ROWS: list[dict[str, Any]] = [
 def test_every_measurement_has_a_row_and_a_point() -> None:
     assert len(table({"rows": ROWS}).splitlines()) == 2 + len(ROWS)
     log_probability, bleu = plots(ROWS)
-    assert [curve.points for curve in log_probability.curves] == [[(1, -9), (2, -8), (3, -7)]] * 2
-    assert bleu.curves[0].points == [(1, 20), (2, 20), (3, 20)]
-    assert bleu.curves[1].points == [(1, 21), (2, 22), (3, 23)]
+    assert [(line.x, line.values) for line in log_probability.series] == [
+        ([1, 2, 3], [[-9], [-8], [-7]])
+    ] * 2
+    assert bleu.series[0].values == [[20], [20], [20]]
+    assert bleu.series[1].values == [[21], [22], [23]]

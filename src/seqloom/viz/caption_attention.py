@@ -45,7 +45,7 @@ def draw_caption_attention(captions: Sequence[CaptionAttention]) -> Svg:
         top = drawing.bottom + 16 if drawing.shapes else 0.0
         image = caption.pixels.transpose(1, 2, 0)
         brightness = [attention_brightness(weights, image.shape[0]) for weights in caption.weights]
-        images = [image, *(image * each[..., None] for each in brightness)]
+        images = [image * each[..., None] for each in (np.ones(image.shape[:2]), *brightness)]
         labels = ["", *(piece.replace("▁", " ").strip() for piece in caption.pieces)]
         for number, (picture, label) in enumerate(zip(images, labels, strict=True)):
             row, column = divmod(number, _IMAGES_PER_ROW)

@@ -19,6 +19,9 @@ _BAR_PITCH = 34
 _TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
+LineStyle = Literal["", "dashed", "dotted", "dash-dot"]
+
+
 @dataclass(frozen=True)
 class Series:
     """One line of a line chart.
@@ -33,7 +36,7 @@ class Series:
     x: Sequence[float]
     values: Sequence[Sequence[float]]
     colour: int | None = None
-    style: Literal["", "dashed", "dotted", "dash-dot"] = ""
+    style: LineStyle = ""
 
 
 @dataclass(frozen=True)

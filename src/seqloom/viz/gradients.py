@@ -23,7 +23,7 @@ from seqloom.analysis.gradients import (
 )
 from seqloom.viz.attention_matrix import draw_matrix
 from seqloom.viz.attention_terminal import draw_attention
-from seqloom.viz.chart import BarChart, LineChart, Series, draw_chart, render_svg
+from seqloom.viz.chart import BarChart, LineChart, LineStyle, Series, draw_chart, render_svg
 from seqloom.viz.drawing import Drawing, Svg
 from seqloom.viz.terminal_format import (
     draw_bar,
@@ -58,7 +58,11 @@ _LEGENDS = {
     "whole": "total",
 }
 """Legend entries of the figure."""
-_LINE_STYLES = {"output": "dotted", "recurrence": "dashed", "query": "dash-dot"}
+_LINE_STYLES: dict[str, LineStyle] = {
+    "output": "dotted",
+    "recurrence": "dashed",
+    "query": "dash-dot",
+}
 _HARD_NOTE = (
     "This attention selects one key. The selection does not change if a score changes a "
     "little, so the gradients at scores, queries and keys are zero."

@@ -119,7 +119,7 @@ def save_comparison_page(path: Path, comparison: RunComparison, shown: int) -> N
     if len(pairs) < len(comparison.pairs):
         summary += f" The page shows the {len(pairs):,} sentences that differ most."
     scores = [
-        {"name": first.name, "values": [f"{first.value:.2f}", f"{second.value:.2f}"]}
+        (first.name, f"{first.value:.2f}", f"{second.value:.2f}")
         for first, second in zip(*comparison.scores, strict=True)
     ]
     data = {
@@ -129,9 +129,7 @@ def save_comparison_page(path: Path, comparison: RunComparison, shown: int) -> N
         "pairs": [_pair_data(pair) for pair in pairs],
     }
     tables = [
-        _table(
-            "Scores", ("", *comparison.names), ([each["name"], *each["values"]] for each in scores)
-        ),
+        _table("Scores", ("", *comparison.names), scores),
         _table(
             summary,
             ("source", *comparison.names),
@@ -145,7 +143,9 @@ def _card_data(card: AttentionCard) -> dict[str, Any]:
     """Return the values of a card. The attention is in the form of the route /api/attention."""
     attention = None
     if card.chosen is not None:
-        heads = [] if card.heads is None else np.moveaxis(card.heads.weights, 0, 2)  # (L, H, T, S)
+        heads: Any = (
+            [] if card.heads is None else np.moveaxis(card.heads.weights, 0, 2)
+        )  # (L, H, T, S)
         attention = {
             "outputs": card.chosen.outputs,
             "sources": card.chosen.sources,

@@ -8,7 +8,7 @@ import { probabilityLegend } from "./words.js";
 function scoreTable({ names, scores }) {
   return scores.length > 0 && make("div", { class: "card scroll" }, make("table", {},
     make("thead", {}, make("tr", {}, make("td"), names.map((name) => make("th", { scope: "col" }, name)))),
-    make("tbody", {}, scores.map(({ name, values }) => make("tr", {}, make("th", { scope: "row" }, name), values.map((value) => make("td", {}, value)))))));
+    make("tbody", {}, scores.map(([name, ...values]) => make("tr", {}, make("th", { scope: "row" }, name), values.map((value) => make("td", {}, value)))))));
 }
 
 function pairSection({ number, source, references, outputs }, names) {
