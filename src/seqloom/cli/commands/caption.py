@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from seqloom.cli.options import EnsembleMembers, Json, RunFolder, RunSettings
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder, RunSettings, argument, option
 from seqloom.cli.output import print_json, print_line, print_message
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.process.progress import progress_bar
@@ -26,14 +24,10 @@ def caption(
     run_folder: RunFolder,
     images: Annotated[
         list[str],
-        typer.Argument(
-            metavar="IMAGE...",
-            help="Image files, or images in a zip archive (photos.zip/dog.jpg).",
-        ),
+        argument("IMAGE...", "Image files, or images in a zip archive (photos.zip/dog.jpg)."),
     ],
     show: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the attention of each word (.png, .svg or .pdf)."),
+        Path | None, option("FILE", "Draw the attention of each word (.png, .svg or .pdf).")
     ] = None,
     options: PredictionOptions = DEFAULT_OPTIONS,
     json: Json = False,

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import Json, RunSettings, Split, existing_run
+from seqloom.cli.options import Json, RunSettings, Split, argument, existing_run, option
 from seqloom.cli.output import print_json, print_message, print_warnings, write_json
 from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.parameters.prediction_options import with_prediction_options
@@ -24,50 +24,37 @@ if TYPE_CHECKING:
 def compare(
     first_folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="RUN",
-            help="First run folder.",
-            callback=existing_run,
-            autocompletion=complete_run,
-        ),
+        argument("RUN", "First run folder.", callback=existing_run, autocompletion=complete_run),
     ],
     second_folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="RUN",
-            help="Second run folder, of the same task.",
+        argument(
+            "RUN",
+            "Second run folder, of the same task.",
             callback=existing_run,
             autocompletion=complete_run,
         ),
     ],
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="File of sources; or two files, sources and references; or one .tsv file with "
+        argument(
+            "[FILE]...",
+            "File of sources; or two files, sources and references; or one .tsv file with "
             "both. Default: a split of the first run's data.",
         ),
     ] = None,
     texts: Annotated[
         list[str] | None,
-        typer.Option(
-            "--text", metavar="TEXT", help="Source text, instead of files. Can be repeated."
-        ),
+        option("TEXT", "Source text, instead of files. Can be repeated.", "--text"),
     ] = None,
     split: Split = "test",
     shown: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Number of sentences to print, largest difference first."
-        ),
+        int, option("N", "Number of sentences to print, largest difference first.", min=0)
     ] = 10,
     options: PredictionOptions = DEFAULT_OPTIONS,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page with both attention maps (.html), or all data (.json).",
-        ),
+        option("FILE", "Write a page with both attention maps (.html), or all data (.json)."),
     ] = None,
     json: Json = False,
     settings: RunSettings = None,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from seqloom.cli.options import EnsembleMembers, RunFolder, RunSettings
+from seqloom.cli.options import EnsembleMembers, RunFolder, RunSettings, argument
 from seqloom.cli.output import print_line, print_message, print_warning
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
@@ -20,8 +18,7 @@ if TYPE_CHECKING:
 def complete(
     run_folder: RunFolder,
     prompts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PROMPT]...", help="Texts to complete. Default: one empty prompt."),
+        list[str] | None, argument("[PROMPT]...", "Texts to complete. Default: one empty prompt.")
     ] = None,
     options: PredictionOptions = DEFAULT_OPTIONS,
     settings: RunSettings = None,

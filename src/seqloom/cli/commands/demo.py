@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import Settings
+from seqloom.cli.options import Settings, flag, option
 from seqloom.cli.output import print_line, print_message, program_name
 from seqloom.cli.process.interrupts import (
     current_command,
@@ -72,26 +72,25 @@ QUICK_NOTE = (
 def demo(
     run_folder: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FOLDER",
+            "Run folder to write. Default: runs/demo, or runs/demo-quick with --quick.",
             "--run",
-            metavar="FOLDER",
-            help="Run folder to write. Default: runs/demo, or runs/demo-quick with --quick.",
         ),
     ] = None,
     settings: Settings = None,
     quick: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--quick",
-            help="Train a very small model in less than a minute. Most of its translations are "
-            "wrong.",
+            "Train a very small model in less than a minute. Most of its translations are wrong.",
         ),
     ] = False,
     compare: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--compare",
-            help="Train a second model without attention on the same data, and compare the two. "
+            "Train a second model without attention on the same data, and compare the two. "
             "Its run folder has the name of the first with -without-attention.",
         ),
     ] = False,

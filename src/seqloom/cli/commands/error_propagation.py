@@ -6,11 +6,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import EnsembleMembers, Json, RunFolder, Split
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder, Split, argument, option
 from seqloom.cli.output import print_json, print_message, print_warning, write_json
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import make_table, stdout_console
@@ -30,21 +29,16 @@ def error_propagation(
     run_folder: RunFolder,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="Two files, sources and references, or one .tsv file with both. "
+        argument(
+            "[FILE]...",
+            "Two files, sources and references, or one .tsv file with both. "
             "Default: a split of the recipe's data.",
         ),
     ] = None,
     split: Split = "test",
-    first: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Use only the first N sentences.")
-    ] = None,
+    first: Annotated[int | None, option("N", "Use only the first N sentences.", min=1)] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a figure (.svg, .png or .pdf), or all numbers (.json)."
-        ),
+        Path | None, option("FILE", "Write a figure (.svg, .png or .pdf), or all numbers (.json).")
     ] = None,
     json: Json = False,
     ensemble: EnsembleMembers = None,

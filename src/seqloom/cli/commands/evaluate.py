@@ -7,17 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import (
-    EnsembleMembers,
-    Json,
-    RunFolder,
-    Split,
-    existing_run,
-)
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder, Split, existing_run, flag, option
 from seqloom.cli.output import print_json, print_message, print_warning
 from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.parameters.prediction_options import with_prediction_options
@@ -44,10 +37,10 @@ def evaluate(
     split: Split = "test",
     against: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "RUN",
+            "Compare with this run (paired bootstrap test).",
             "--against",
-            metavar="RUN",
-            help="Compare with this run (paired bootstrap test).",
             callback=existing_run,
             autocompletion=complete_run,
         ),
@@ -56,26 +49,22 @@ def evaluate(
     json: Json = False,
     engine: Annotated[
         EngineKind | None,
-        typer.Option(
-            "--engine",
-            metavar="ENGINE",
-            help="Inference engine: torch or ctranslate2. Default: torch.",
-        ),
+        option("ENGINE", "Inference engine: torch or ctranslate2. Default: torch.", "--engine"),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a setting of decoding, engine or data, for example "
+        option(
+            "KEY=VALUE",
+            "Override a setting of decoding, engine or data, for example "
             "decoding.max_length=60, data.folder=/path or data.test={kind='tsv', path='x.tsv'}, or "
             "how attention is computed, for example model.decoder.attention.selection=argmax. "
             "Can be repeated.",
+            "--set",
         ),
     ] = None,
     ensemble: EnsembleMembers = None,
     lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Also compute BLEU on lower-cased text.")
+        bool, flag("--lowercase", "Also compute BLEU on lower-cased text.")
     ] = False,
 ) -> None:
     """Evaluate a run on held-out data: scores, scores by length, and the worst outputs.

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from seqloom.cli.options import RunFolder
+from seqloom.cli.options import RunFolder, option
 from seqloom.cli.output import print_message
 
 
@@ -13,35 +13,33 @@ def export(
     run_folder: RunFolder,
     to: Annotated[
         Literal["huggingface", "ctranslate2", "argos"],
-        typer.Option(
-            "--to",
-            metavar="FORMAT",
-            help="Format: huggingface (a Marian model for transformers), ctranslate2, or argos (a "
+        option(
+            "FORMAT",
+            "Format: huggingface (a Marian model for transformers), ctranslate2, or argos (a "
             "package for Argos Translate and LibreTranslate).",
+            "--to",
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option(
+        option(
+            "PATH",
+            "Folder to write, or the file NAME.argosmodel for argos. It must not exist.",
             "--out",
-            metavar="PATH",
-            help="Folder to write, or the file NAME.argosmodel for argos. It must not exist.",
         ),
     ],
     licence: Annotated[
         str | None,
-        typer.Option(
-            "--license",
-            metavar="NAME",
-            help="Licence of the model, for its model card, for example apache-2.0.",
+        option(
+            "NAME", "Licence of the model, for its model card, for example apache-2.0.", "--license"
         ),
     ] = None,
     languages: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "SOURCE:TARGET",
+            "For argos: codes of the two languages, for example de:en.",
             "--languages",
-            metavar="SOURCE:TARGET",
-            help="For argos: codes of the two languages, for example de:en.",
         ),
     ] = None,
 ) -> None:

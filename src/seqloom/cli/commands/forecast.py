@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from seqloom.cli.options import Json, RunFolder
+from seqloom.cli.options import Json, RunFolder, argument
 from seqloom.cli.output import print_json, print_line
 
 
@@ -13,9 +11,9 @@ def forecast(
     run_folder: RunFolder,
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV file with a header. The model reads the last rows that have values in the "
+        argument(
+            "FILE",
+            "CSV file with a header. The model reads the last rows that have values in the "
             "columns to forecast. If it reads context columns, which are known in advance, "
             "add a row with only these values for each step to forecast.",
         ),

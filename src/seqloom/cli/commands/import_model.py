@@ -3,31 +3,27 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from seqloom.cli.options import argument, option
 from seqloom.cli.output import print_message
 
 
 def import_model(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Model of another toolkit: a Hugging Face folder with a Marian (OPUS-MT), M2M100 or "
+        argument(
+            "FOLDER",
+            "Model of another toolkit: a Hugging Face folder with a Marian (OPUS-MT), M2M100 or "
             "NLLB model and its tokenizer, or a folder with an .npz file of Marian.",
         ),
     ],
-    run_folder: Annotated[
-        Path,
-        typer.Option("--run", metavar="RUN", help="Run folder to write. It must not exist."),
-    ],
+    run_folder: Annotated[Path, option("RUN", "Run folder to write. It must not exist.", "--run")],
     source_language: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="LANGUAGE",
-            help="Source language of an M2M100 or NLLB model, for example fra_Latn. Default: that of "
+        option(
+            "LANGUAGE",
+            "Source language of an M2M100 or NLLB model, for example fra_Latn. Default: that of "
             "the model's settings, else English.",
+            "--from",
         ),
     ] = None,
 ) -> None:

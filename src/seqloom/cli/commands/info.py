@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from seqloom.cli.options import Json, locate_run
+from seqloom.cli.options import Json, argument, locate_run
 from seqloom.cli.output import print_json, print_line
 from seqloom.cli.tables import metric_label
 
@@ -19,9 +17,9 @@ if TYPE_CHECKING:
 def info(
     run_path: Annotated[
         Path,
-        typer.Argument(
-            metavar="RUN",
-            help="Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
+        argument(
+            "RUN",
+            "Run folder, written by `seqloom train`, or packed run, written by `seqloom pack`.",
         ),
     ],
     json: Json = False,

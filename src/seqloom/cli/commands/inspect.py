@@ -17,6 +17,9 @@ from seqloom.cli.options import (
     Json,
     RunFolder,
     RunSettings,
+    argument,
+    flag,
+    option,
 )
 from seqloom.cli.output import (
     allows_colour,
@@ -48,40 +51,32 @@ def inspect(
     run_folder: RunFolder,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[TEXT]...", help="Source texts. Default: the lines of standard input."
-        ),
+        argument("[TEXT]...", "Source texts. Default: the lines of standard input."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write to this file (.png, .svg, .pdf, .html or .json) instead of the terminal.",
+        option(
+            "FILE", "Write to this file (.png, .svg, .pdf, .html or .json) instead of the terminal."
         ),
     ] = None,
     layer: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Layer, counted from 1. Default: the mean over layers."
-        ),
+        int | None, option("N", "Layer, counted from 1. Default: the mean over layers.", min=1)
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|best",
-            help="Attention head, counted from 1, or best: the heads that "
+        option(
+            "N|best",
+            "Attention head, counted from 1, or best: the heads that "
             "`seqloom alignment-heads` found. Default: the mean over heads.",
         ),
     ] = None,
-    pieces: Annotated[
-        bool, typer.Option("--pieces", help="Show the model's tokens instead of words.")
-    ] = False,
+    pieces: Annotated[bool, flag("--pieces", "Show the model's tokens instead of words.")] = False,
     options: PredictionOptions = DEFAULT_OPTIONS,
     plain: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--plain",
-            help="Print percentages instead of shaded blocks. Default if colour is not available.",
+            "Print percentages instead of shaded blocks. Default if colour is not available.",
         ),
     ] = False,
     json: Json = False,

@@ -13,7 +13,7 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from seqloom.cli.options import Json
+from seqloom.cli.options import Json, argument, option
 from seqloom.cli.output import print_error, print_json, print_message, shows_progress
 from seqloom.cli.tables import make_table, stderr_console, stdout_console
 
@@ -30,34 +30,27 @@ VERDICT_STYLES = {"confirmed": "bold blue", "refuted": "bold yellow", "undecided
 def lab(
     claims: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[CLAIM]...", help="Claims to test, or all. Default: list the claims."
-        ),
+        argument("[CLAIM]...", "Claims to test, or all. Default: list the claims."),
     ] = None,
     size: Annotated[
         Literal["tiny", "small", "full"],
-        typer.Option(
-            metavar="SIZE",
-            help="Size of the experiment. small: minutes on two cores; full: for a GPU; tiny: "
+        option(
+            "SIZE",
+            "Size of the experiment. small: minutes on two cores; full: for a GPU; tiny: "
             "only checks that the experiment runs.",
         ),
     ] = "small",
     seeds: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|FIRST-LAST",
-            help="Number of seeds (3 means seeds 1 to 3), or a range such as 11-13. Default: the "
+        option(
+            "N|FIRST-LAST",
+            "Number of seeds (3 means seeds 1 to 3), or a range such as 11-13. Default: the "
             "number that the verdict on a claim needs, which is 3 for most claims.",
         ),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder to write the reports to.")
-    ] = Path("runs/lab"),
+    out: Annotated[Path, option("FOLDER", "Folder to write the reports to.")] = Path("runs/lab"),
     jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, max=256, help="Number of measurements to run in parallel."
-        ),
+        int, option("N", "Number of measurements to run in parallel.", min=1, max=256)
     ] = 1,
     json: Json = False,
 ) -> None:

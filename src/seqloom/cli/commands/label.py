@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.cells import cell_len, set_cell_size
 
-from seqloom.cli.options import EnsembleMembers, Json, RunFolder
+from seqloom.cli.options import EnsembleMembers, Json, RunFolder, argument, flag
 from seqloom.cli.output import flush_output, print_json, print_line, print_warnings
 from seqloom.cli.process.progress import progress_bar
 from seqloom.core.errors import ConfigError
@@ -23,14 +22,14 @@ def label(
     run_folder: RunFolder,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[TEXT]...",
-            help="Texts to label. Default: the lines of standard input. For a run that reads "
+        argument(
+            "[TEXT]...",
+            "Texts to label. Default: the lines of standard input. For a run that reads "
             "vectors: CSV files with one row per frame, or frames such as '0.5,-1.2 0.6,-1.1'.",
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Print every label of a text with its probability.")
+        bool, flag("--all", "Print every label of a text with its probability.")
     ] = False,
     json: Json = False,
     ensemble: EnsembleMembers = None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from seqloom.cli.matrices import MATRIX_SYNTAX, MatrixParser
-from seqloom.cli.options import Json
+from seqloom.cli.options import Json, option
 from seqloom.cli.output import print_json, print_message, write_json
 from seqloom.cli.tables import stdout_console, supports_unicode
 
@@ -16,56 +16,44 @@ from seqloom.cli.tables import stdout_console, supports_unicode
 def lookup(
     keys: Annotated[
         str | None,
-        typer.Option(
-            metavar="ROWS",
-            help=f"The keys, one row each. {MATRIX_SYNTAX}: 1,1 3,2. Default: four points in the "
-            "plane.",
+        option(
+            "ROWS",
+            f"The keys, one row each. {MATRIX_SYNTAX}: 1,1 3,2. Default: four points in the plane.",
         ),
     ] = None,
     values: Annotated[
         str | None,
-        typer.Option(
-            metavar="ROWS",
-            help="The values, one row per key, for example 10 20 or 1,0 0,1. Default: 10 20 30 …",
+        option(
+            "ROWS", "The values, one row per key, for example 10 20 or 1,0 0,1. Default: 10 20 30 …"
         ),
     ] = None,
     query: Annotated[
         str | None,
-        typer.Option(
-            metavar="ROW",
-            help="The query, as wide as the keys. Default: 2,2.5; with --keys, the mean of the "
-            "keys.",
+        option(
+            "ROW",
+            "The query, as wide as the keys. Default: 2,2.5; with --keys, the mean of the keys.",
         ),
     ] = None,
     select: Annotated[
         Literal["exact", "nearest", "soft"] | None,
-        typer.Option(
-            metavar="METHOD",
-            help="exact: the value whose key equals the query, or zero; nearest: the value of the "
+        option(
+            "METHOD",
+            "exact: the value whose key equals the query, or zero; nearest: the value of the "
             "nearest key; soft: a weighted mean of all values. Default: all three.",
         ),
     ] = None,
     score: Annotated[
-        Literal["dot", "rbf"],
-        typer.Option(metavar="SCORE", help="Score of soft: dot (q · k) or rbf (-γ‖q - k‖²)."),
+        Literal["dot", "rbf"], option("SCORE", "Score of soft: dot (q · k) or rbf (-γ‖q - k‖²).")
     ] = "rbf",
     gamma: Annotated[
         float | None,
-        typer.Option(
-            metavar="N",
-            help="γ of the rbf score. Larger values favour the nearest keys. Default: 1.",
-        ),
+        option("N", "γ of the rbf score. Larger values favour the nearest keys. Default: 1."),
     ] = None,
     temperature: Annotated[
-        float,
-        typer.Option(
-            metavar="T",
-            help="Divisor of the scores of soft. Smaller values favour the best key.",
-        ),
+        float, option("T", "Divisor of the scores of soft. Smaller values favour the best key.")
     ] = 1.0,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a figure (.png, .svg or .pdf), or .json."),
+        Path | None, option("FILE", "Write a figure (.png, .svg or .pdf), or .json.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from seqloom.cli.options import argument, option
 from seqloom.cli.output import print_message, program_name
 from seqloom.core.errors import ConfigError
 
@@ -14,32 +15,30 @@ from seqloom.core.errors import ConfigError
 def new(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="A file of pairs (tab-separated, CSV or JSONL), or two files: sources and targets. "
+        argument(
+            "[FILE]...",
+            "A file of pairs (tab-separated, CSV or JSONL), or two files: sources and targets. "
             "Default: ask for them on the terminal.",
         ),
     ] = None,
     recipe: Annotated[
         Path | None,
-        typer.Option(
-            "--recipe", metavar="RECIPE", help="Recipe to write. Default: FILE with suffix .toml."
-        ),
+        option("RECIPE", "Recipe to write. Default: FILE with suffix .toml.", "--recipe"),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "NAME",
+            "Source language, for example de; or the key or column of the source.",
             "--source",
-            metavar="NAME",
-            help="Source language, for example de; or the key or column of the source.",
         ),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "NAME",
+            "Target language, for example en; or the key or column of the target.",
             "--target",
-            metavar="NAME",
-            help="Target language, for example en; or the key or column of the target.",
         ),
     ] = None,
 ) -> None:

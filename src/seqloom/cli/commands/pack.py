@@ -3,18 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from seqloom.cli.options import RunPath
+from seqloom.cli.options import RunPath, argument
 from seqloom.cli.output import print_message
 from seqloom.core.errors import ConfigError
 
 
 def pack(
     run_folder: RunPath,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="File to write, for example model.seqloom.")
-    ],
+    file: Annotated[Path, argument("FILE", "File to write, for example model.seqloom.")],
 ) -> None:
     """Write a run to one file, without the checkpoints that only --resume needs.
 
@@ -30,8 +26,8 @@ def pack(
 
 
 def unpack(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File that `seqloom pack` wrote.")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New run folder.")],
+    file: Annotated[Path, argument("FILE", "File that `seqloom pack` wrote.")],
+    folder: Annotated[Path, argument("FOLDER", "New run folder.")],
 ) -> None:
     """Check all files in a packed run, then extract them to a new run folder."""
     from seqloom.runs.archive import unpack_run

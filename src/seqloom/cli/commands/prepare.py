@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from seqloom.cli.options import ParentFolder, Recipe, Settings
+from seqloom.cli.options import ParentFolder, Recipe, Settings, flag, option
 from seqloom.cli.output import print_line, print_message
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.process.progress import progress_bar
@@ -24,15 +22,10 @@ def prepare(
     settings: Settings = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Number of processes. Default: one for each CPU core (data.workers).",
-        ),
+        option("N", "Number of processes. Default: one for each CPU core (data.workers).", min=1),
     ] = None,
     verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Also compare all prepared files with their SHA-256."),
+        bool, flag("--verify", "Also compare all prepared files with their SHA-256.")
     ] = False,
 ) -> None:
     """Learn the vocabularies of a recipe and tokenise its data, before training.

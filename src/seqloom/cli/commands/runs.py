@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from seqloom.cli.options import Json
+from seqloom.cli.options import Json, argument
 from seqloom.cli.output import print_json, print_message, print_warning
 from seqloom.core.errors import NotFoundError
 
@@ -16,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def runs(
-    folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Folder to search. Default: runs.")
-    ] = Path("runs"),
+    folder: Annotated[Path, argument("[FOLDER]", "Folder to search. Default: runs.")] = Path(
+        "runs"
+    ),
     json: Json = False,
 ) -> None:
     """List the runs in a folder and below it, the latest first."""

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from seqloom.cli.options import EnsembleMembers, RunFolder
+from seqloom.cli.options import EnsembleMembers, RunFolder, argument, flag
 from seqloom.cli.output import flush_output, print_line, print_warnings
 from seqloom.cli.process.progress import count_lines, progress_bar
 from seqloom.core.errors import ConfigError
@@ -14,20 +12,13 @@ from seqloom.core.errors import ConfigError
 def score(
     run_folder: RunFolder,
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SOURCE", help="File of sources; for a language model, file of texts."
-        ),
+        Path, argument("SOURCE", "File of sources; for a language model, file of texts.")
     ],
     target: Annotated[
-        Path | None,
-        typer.Argument(metavar="[TARGET]", help="File of targets; line n belongs to source n."),
+        Path | None, argument("[TARGET]", "File of targets; line n belongs to source n.")
     ] = None,
     per_token: Annotated[
-        bool,
-        typer.Option(
-            "--per-token", help="Print the log-probability of each token instead of their sum."
-        ),
+        bool, flag("--per-token", "Print the log-probability of each token instead of their sum.")
     ] = False,
     ensemble: EnsembleMembers = None,
 ) -> None:

@@ -14,7 +14,9 @@ from seqloom.cli.options import (
     Json,
     RunFolder,
     RunSettings,
+    argument,
     flag,
+    option,
 )
 from seqloom.cli.output import print_json, print_message, print_warnings, write_json
 from seqloom.cli.parameters.prediction_options import with_prediction_options
@@ -34,37 +36,34 @@ def search(
     run_folder: RunFolder,
     text: Annotated[
         str,
-        typer.Argument(
-            metavar="[TEXT]",
-            help="Source text; for a language model, the prompt; for captioning, an image file.",
+        argument(
+            "[TEXT]",
+            "Source text; for a language model, the prompt; for captioning, an image file.",
         ),
     ] = "",
     options: PredictionOptions = DEFAULT_OPTIONS,
     n_best: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "Number of outputs. Default: the beam width or the number of samples; 1 for "
+            "greedy search; 5 for exhaustive search.",
             min=1,
             max=1000,
-            help="Number of outputs. Default: the beam width or the number of samples; 1 for "
-            "greedy search; 5 for exhaustive search.",
         ),
     ] = None,
     instead: Annotated[
         str | None,
-        typer.Option(
-            metavar="STEP=TOKEN",
-            help="Replace the token at this step of the best output, and decode the rest again. "
+        option(
+            "STEP=TOKEN",
+            "Replace the token at this step of the best output, and decode the rest again. "
             "The token </s> ends the output.",
         ),
     ] = None,
     show_all: ShowAll = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the search tree (.svg, .png, .pdf or .html), or all data (.json).",
-        ),
+        option("FILE", "Write the search tree (.svg, .png, .pdf or .html), or all data (.json)."),
     ] = None,
     json: Json = False,
     settings: RunSettings = None,

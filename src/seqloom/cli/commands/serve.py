@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from seqloom.cli.options import Engine, RunSettings, existing_runs
+from seqloom.cli.options import Engine, RunSettings, argument, existing_runs, flag, option
 from seqloom.cli.output import is_quiet, print_error, print_message, print_warning, set_quiet
 from seqloom.cli.parameters.completion import complete_run
 from seqloom.core.errors import SeqloomError
@@ -37,106 +37,98 @@ MAX_PORT = 65535
 def serve(
     run_folders: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Run folders, written by `seqloom train`.",
+        argument(
+            "RUN...",
+            "Run folders, written by `seqloom train`.",
             callback=existing_runs,
             autocompletion=complete_run,
         ),
     ],
     host: Annotated[
         str,
-        typer.Option(
-            metavar="HOST",
-            help="Address to listen on. 0.0.0.0 accepts connections from other machines; consider "
+        option(
+            "HOST",
+            "Address to listen on. 0.0.0.0 accepts connections from other machines; consider "
             "--keys.",
         ),
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port. 0: any free port.")
-    ] = 8000,
+    port: Annotated[int, option("PORT", "Port. 0: any free port.", min=0, max=65535)] = 8000,
     engine: Engine = None,
     settings: RunSettings = None,
     languages: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[NAME=]de:en",
-            help="Source and target language of a run whose recipe does not name them. Can be "
-            "repeated.",
+        option(
+            "[NAME=]de:en",
+            "Source and target language of a run whose recipe does not name them. Can be repeated.",
         ),
     ] = None,
     keys: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Require an API key. The file contains the SHA-256 of one key per line, in the "
+        option(
+            "FILE",
+            "Require an API key. The file contains the SHA-256 of one key per line, in the "
             "format of sha256sum.",
         ),
     ] = None,
     limits: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "NAME=VALUE",
+            "Change a request limit, for example beam=12 or characters=20000. Can be repeated.",
             "--limit",
-            metavar="NAME=VALUE",
-            help="Change a request limit, for example beam=12 or characters=20000. Can be "
-            "repeated.",
         ),
     ] = None,
     metrics_port: Annotated[
         int | None,
-        typer.Option(
-            metavar="PORT",
+        option(
+            "PORT",
+            "Port of the Prometheus metrics on 127.0.0.1. 0: any free port. With --workers N, "
+            "worker I has the port PORT + I - 1, and PORT cannot be 0. Default: no metrics.",
             min=0,
             max=65535,
-            help="Port of the Prometheus metrics on 127.0.0.1. 0: any free port. With --workers N, "
-            "worker I has the port PORT + I - 1, and PORT cannot be 0. Default: no metrics.",
         ),
     ] = None,
     workers: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Number of server processes on one port. Each has a copy of the runs and an equal "
+        option(
+            "N",
+            "Number of server processes on one port. Each has a copy of the runs and an equal "
             "share of the cores, or one GPU if there are several.",
+            min=1,
         ),
     ] = 1,
     root_path: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH",
-            help="Path under which a proxy makes the server available, for example /mt.",
-        ),
+        str, option("PATH", "Path under which a proxy makes the server available, for example /mt.")
     ] = "",
     allowed_hosts: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            help="Host name under which clients may address the server; * for any name. IP "
+        option(
+            "NAME",
+            "Host name under which clients may address the server; * for any name. IP "
             "addresses, localhost and the name of this machine are always accepted. Can be "
             "repeated.",
+            "--allow-host",
         ),
     ] = None,
     allowed_origins: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-origin",
-            metavar="ORIGIN",
-            help="Origin whose pages may send requests, for example https://example.org; * for "
+        option(
+            "ORIGIN",
+            "Origin whose pages may send requests, for example https://example.org; * for "
             "any. Can be repeated.",
+            "--allow-origin",
         ),
     ] = None,
     frame_ancestors: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ORIGIN",
-            help="Origin whose pages may show the page in a frame, for example a notebook server; "
+        option(
+            "ORIGIN",
+            "Origin whose pages may show the page in a frame, for example a notebook server; "
             "self for this origin, * for any. Can be repeated.",
         ),
     ] = None,
     access_log: Annotated[
-        bool, typer.Option("--access-log", help="Write a line per request to stderr.")
+        bool, flag("--access-log", "Write a line per request to stderr.")
     ] = False,
 ) -> None:
     """Serve runs over HTTP: a web page, a JSON API, and the LibreTranslate API."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.options import Json, Recipe
+from seqloom.cli.options import Json, Recipe, option
 from seqloom.cli.output import print_json, print_message
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.recipe_settings import resolve_recipe
@@ -24,41 +24,34 @@ def sweep(
     recipe: Recipe,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=A,B,C",
-            help="Values of a setting. The sweep trains all combinations. With --trials also "
+        option(
+            "KEY=A,B,C",
+            "Values of a setting. The sweep trains all combinations. With --trials also "
             "KEY=LOW..HIGH, or KEY=LOW..HIGH:log for a logarithmic scale. Can be repeated.",
+            "--set",
         ),
     ] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--run", metavar="FOLDER", help="Folder of the runs. Default: runs/RECIPE-sweep."
-        ),
+        Path | None, option("FOLDER", "Folder of the runs. Default: runs/RECIPE-sweep.", "--run")
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Let Optuna choose the values of N trials. Default: all combinations.",
-        ),
+        option("N", "Let Optuna choose the values of N trials. Default: all combinations.", min=1),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "Number of trainings at a time. Default: 1; with --ray, as many as fit.",
             min=1,
             max=256,
-            help="Number of trainings at a time. Default: 1; with --ray, as many as fit.",
         ),
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Train on a Ray cluster with this address, for example auto. local starts a "
+        option(
+            "ADDRESS",
+            "Train on a Ray cluster with this address, for example auto. local starts a "
             "cluster on this machine.",
         ),
     ] = None,

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
-from seqloom.cli.options import RunPath
+from seqloom.cli.options import RunPath, flag, option
 from seqloom.cli.output import print_message
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 
@@ -14,14 +12,10 @@ def track(
     run_folder: RunPath,
     to: Annotated[
         Literal["tensorboard", "mlflow", "wandb"],
-        typer.Option(metavar="TRACKER", help="Tracker: tensorboard, mlflow or wandb."),
+        option("TRACKER", "Tracker: tensorboard, mlflow or wandb."),
     ] = "tensorboard",
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write to.")] = Path(
-        "tracking"
-    ),
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Wait for new events until training ends.")
-    ] = False,
+    out: Annotated[Path, option("FOLDER", "Folder to write to.")] = Path("tracking"),
+    follow: Annotated[bool, flag("--follow", "Wait for new events until training ends.")] = False,
 ) -> None:
     """Copy the losses and scores of a run to an experiment tracker, after or during training.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from seqloom.cli.options import ParentFolder, Recipe, Settings
+from seqloom.cli.options import ParentFolder, Recipe, Settings, flag, option
 from seqloom.cli.output import print_message
 from seqloom.cli.process.interrupts import (
     current_command,
@@ -40,26 +40,25 @@ def _printed_once_per_machine() -> Iterator[None]:
 def train(
     recipe: Recipe,
     run_folder: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="FOLDER", help="Run folder to write. Default: runs/RECIPE."),
+        Path | None, option("FOLDER", "Run folder to write. Default: runs/RECIPE.", "--run")
     ] = None,
     parent: ParentFolder = None,
     continue_optimizer: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--continue-optimizer",
-            help="With --from: continue with the optimiser state of that run. Default: a new one.",
+            "With --from: continue with the optimiser state of that run. Default: a new one.",
         ),
     ] = False,
     settings: Settings = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the interrupted training of the run folder.")
+        bool, flag("--resume", "Continue the interrupted training of the run folder.")
     ] = False,
     progress: Annotated[
         Literal["rich", "plain", "none"] | None,
-        typer.Option(
-            metavar="STYLE",
-            help="Progress display: rich, plain or none. Default: rich in a terminal, else plain.",
+        option(
+            "STYLE",
+            "Progress display: rich, plain or none. Default: rich in a terminal, else plain.",
         ),
     ] = None,
 ) -> None:

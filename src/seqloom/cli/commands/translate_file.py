@@ -8,11 +8,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli.options import (
-    Engine,
-    RunFolder,
-    RunSettings,
-)
+from seqloom.cli.options import Engine, RunFolder, RunSettings, argument, flag, option
 from seqloom.cli.output import print_warning, print_warnings
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.core.errors import ConfigError, NotFoundError
@@ -22,19 +18,18 @@ from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 @with_prediction_options("translate-file")
 def translate_file(
     run_folder: RunFolder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Document to translate.")],
+    file: Annotated[Path, argument("FILE", "Document to translate.")],
     output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File to write. Default: standard output."),
+        Path | None, option("FILE", "File to write. Default: standard output.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="With --output: replace an existing file.")
+        bool, flag("--overwrite", "With --output: replace an existing file.")
     ] = False,
     format: Annotated[
         str | None,
-        typer.Option(
-            metavar="FORMAT",
-            help="Format of the document: text, markdown, html or srt. Default: by the suffix of "
+        option(
+            "FORMAT",
+            "Format of the document: text, markdown, html or srt. Default: by the suffix of "
             "the file.",
         ),
     ] = None,
