@@ -71,7 +71,7 @@ CALL_PATHS = (
     CallPath(
         "## A training step",
         (
-            *("train", "recipe.toml", "--run", "transformer", "--progress", "none"),
+            *("train", "recipe.toml", "--run", "transformer", "--quiet"),
             *("--set", f"model.encoder={PART}", "--set", f"model.decoder={PART}"),
         ),
         ("cli/commands/train.py", "train"),
@@ -222,7 +222,7 @@ def measure_all() -> list[Measurement]:
     from seqloom.cli.main import app
 
     sides = [f"model.{side}={{kind='recurrent', width=8}}" for side in ("encoder", "decoder")]
-    train = ["train", "recipe.toml", "--run", "recurrent", "--progress", "none"]
+    train = ["train", "recipe.toml", "--run", "recurrent", "--quiet"]
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.dict(os.environ, XDG_CACHE_HOME=folder),

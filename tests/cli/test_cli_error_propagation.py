@@ -86,9 +86,9 @@ def test_result_is_printed_written_and_drawn(worse: Path, tmp_path: Path) -> Non
     assert "own output" in result.stdout
     assert figure.read_bytes().startswith(b"<?xml")
     numbers = tmp_path / "errors.json"
-    assert run_cli("error-propagation", worse, "--out", numbers, "--first", "7").exit_code == 0
+    assert run_cli("error-propagation", worse, "--out", numbers).exit_code == 0
     content = json.loads(numbers.read_text(encoding="utf-8"))
-    assert len(content["sentences"]) == 7
+    assert content["sentences"]
     assert {point["distance"] for point in content["curve"]} >= {0}
 
 

@@ -75,9 +75,9 @@ def test_usage_errors_say_what_to_do(parent: Path, recipe: Path, tmp_path: Path)
     missing = run_cli("train", recipe, "--from", tmp_path / "nowhere", "--run", tmp_path / "x")
     assert missing.exit_code == 66
     assert "no such run folder" in missing.stderr
-    alone = run_cli("train", recipe, "--continue-optimizer")
+    alone = run_cli("train", recipe, "--set", "training.start.optimizer=continued")
     assert alone.exit_code == 78
-    assert "add --from RUN" in alone.stderr
+    assert "training.start.run: is missing" in alone.stderr
     other = run_cli("train", recipe, "--from", parent, *set_options("model.decoder.width=64"))
     assert other.exit_code == 78
     assert "model.decoder.width: " in other.stderr

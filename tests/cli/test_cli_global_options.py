@@ -33,10 +33,8 @@ def test_quiet_training_prints_nothing(recipes: Path, tmp_path: Path) -> None:
         recipes / "reverse.toml",
         "--set",
         "training.steps=2",
-        "--progress",
-        "rich",
     )
-    result = run_cli("--quiet", *arguments, "--run", tmp_path / "run")
+    result = run_cli("--quiet", *arguments, "--run", tmp_path / "run", terminal=True)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 

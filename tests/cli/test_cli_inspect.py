@@ -78,7 +78,7 @@ def failed_inspect(*arguments: object) -> CliResult:
 
 
 def test_output_words_are_rows_and_source_words_are_columns(folder: Path) -> None:
-    result = run_cli("inspect", folder / "words", "abe cdf", "--plain")
+    result = run_cli("inspect", folder / "words", "abe cdf")
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0] == "1  abe cdf"

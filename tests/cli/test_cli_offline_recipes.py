@@ -94,6 +94,6 @@ def test_a_recipe_trains_and_predicts_offline(
         if hasattr(corpus, "examples") and not others:
             settings.append(f"data.{split}.examples=30")
     run = tmp_path / "run"
-    result = run_cli("train", name, "--run", run, "--progress", "plain", *set_options(*settings))
+    result = run_cli("train", name, "--run", run, *set_options(*settings))
     assert result.exit_code == 0, result.stderr
     assert predict(name, run, tmp_path).strip()

@@ -13,7 +13,7 @@ from support.cli_runner import all_commands, run_cli
 SURFACE = {
     "demo": {"--run", "--set", "--quick", "--compare"},
     "train": {
-        *("RECIPE", "--run", "--from", "--continue-optimizer", "--set", "--resume", "--progress"),
+        *("RECIPE", "--run", "--from", "--set", "--resume"),
     },
     "sweep": {"RECIPE", "--set", "--run", "--trials", "--jobs", "--ray", "--json"},
     "info": {"RUN", "--json"},
@@ -52,13 +52,13 @@ SURFACE = {
         *("RUN", "--split", "--against", "--beam", "--json", "--set", "--with", "--lowercase"),
         "--engine",
     },
-    "score": {"RUN", "SOURCE", "[TARGET]", "--per-token", "--with"},
+    "score": {"RUN", "SOURCE", "[TARGET]", "--with"},
     "lab": {"[CLAIM]...", "--size", "--seeds", "--out", "--jobs", "--json"},
     "search": {
         *("RUN", "[TEXT]", "--beam", "--n-best", "--instead", "--all", "--out", "--json"),
         *("--set", "--with", "--to"),
     },
-    "error-propagation": {"RUN", "[FILE]...", "--split", "--first", "--out", "--json", "--with"},
+    "error-propagation": {"RUN", "[FILE]...", "--split", "--out", "--json", "--with"},
     "compare": {
         *("RUN", "[FILE]...", "--text", "--split", "--shown", "--beam", "--out", "--json", "--set"),
     },
@@ -98,7 +98,7 @@ SURFACE = {
     "schema": set(),
     "inspect": {
         *("RUN", "[TEXT]...", "--out", "--layer", "--head", "--pieces", "--n-best", "--beam"),
-        *("--plain", "--json", "--set", "--with", "--to"),
+        *("--json", "--set", "--with", "--to"),
     },
     "align": {
         *("RUN", "SOURCE", "[TARGET]", "--soft", "--reverse", "--symmetrise", "--json", "--with"),

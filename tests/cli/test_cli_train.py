@@ -26,16 +26,12 @@ def test_training_prints_progress_and_next_commands(recipes: Path, tmp_path: Pat
     again = run_cli("train", folder, "--resume")
     assert again.exit_code == 0
     assert "resuming at step 30" in again.stderr
-    quiet = run_cli(
-        "train", folder / "config.toml", "--run", folder, "--resume", "--progress", "none"
-    )
+    quiet = run_cli("train", folder / "config.toml", "--run", folder, "--resume", "--quiet")
     assert "resuming" not in quiet.stderr
 
 
 def test_rich_progress_display_prints_evaluations(recipes: Path, tmp_path: Path) -> None:
-    result = run_cli(
-        "train", recipes / "reverse.toml", "--run", tmp_path / "x", "--progress", "rich"
-    )
+    result = run_cli("train", recipes / "reverse.toml", "--run", tmp_path / "x", terminal=True)
     assert result.exit_code == 0
     assert "step 30  dev loss" in result.stderr
 

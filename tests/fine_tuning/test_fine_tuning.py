@@ -189,7 +189,7 @@ def test_a_continued_optimiser_needs_a_checkpoint(parent: Path, tmp_path: Path) 
     bare = Path(shutil.copytree(parent, tmp_path / "bare"))
     shutil.rmtree(bare / "checkpoints")
     (bare / "latest").unlink()
-    with pytest.raises(NotFoundError, match="remove --continue-optimizer"):
+    with pytest.raises(NotFoundError, match=r"remove training\.start\.optimizer"):
         seqloom.fine_tune(
             copy_recipe(),
             bare,

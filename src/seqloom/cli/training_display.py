@@ -6,7 +6,7 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
@@ -14,13 +14,12 @@ from rich.table import Column
 from seqloom.cli.output import is_quiet, print_message, program_name, shows_progress
 from seqloom.cli.process.progress import BAR_WIDTH, format_duration, format_status
 from seqloom.cli.tables import format_perplexity, format_score, metric_label, stderr_console
+from seqloom.core.launch import is_main_rank
 
 if TYPE_CHECKING:
     from seqloom.config.schema.recipe import RunConfig
     from seqloom.training.event_log import Event, EventCallback
     from seqloom.training.loop import Summary
-
-ProgressStyle = Literal["rich", "plain", "none"]
 
 PLAIN_INTERVAL = 10.0
 """Minimum number of seconds between two plain lines about training steps."""
@@ -36,24 +35,20 @@ STOP_REASONS = {
 
 
 @contextmanager
-def training_display(style: ProgressStyle | None) -> Iterator[EventCallback]:
+def training_display() -> Iterator[EventCallback]:
     """Context manager that yields a callback. The callback prints training events.
 
-    style: how to show the progress. None selects "rich" if stderr is a terminal, otherwise "plain".
-           If --quiet is given, the callback prints nothing, whatever the style
+    On a terminal it shows a progress bar, and elsewhere plain lines. With --quiet it prints nothing.
+    Ranks other than the first get events only about data that they prepare, and print plain lines.
     """
     if is_quiet():
-        style = "none"
-    elif style is None:
-        style = "rich" if shows_progress() else "plain"
-    if style == "rich":
+        yield lambda event: None
+    elif shows_progress() and is_main_rank():
         display = LiveDisplay()
         with display.progress:
             yield display.show
-    elif style == "plain":
-        yield PlainDisplay().show
     else:
-        yield lambda event: None
+        yield PlainDisplay().show
 
 
 class ReadingMeter:

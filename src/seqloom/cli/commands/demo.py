@@ -148,7 +148,7 @@ def _train(config: RunConfig, run_folder: Path) -> None:
     set_interruption_message(
         lambda: training_interrupted(run_folder, current_command(), current_command())
     )
-    with training_display(None) as report:
+    with training_display() as report:
         summary = train(config, run_folder, resume=is_run(run_folder), report=report)
     if code := exit_code(summary):
         for line in summary_lines(config, summary):

@@ -36,7 +36,6 @@ def error_propagation(
         ),
     ] = None,
     split: Split = "test",
-    first: Annotated[int | None, option("N", "Use only the first N sentences.", min=1)] = None,
     out: Annotated[
         Path | None, option("FILE", "Write a figure (.svg, .png or .pdf), or all numbers (.json).")
     ] = None,
@@ -59,7 +58,7 @@ def error_propagation(
         image_format(out)  # reports an unknown format before the run is loaded
     run = load([run_folder, *(ensemble or ())])
     check_has_source(run)
-    examples = read_examples(files, run.config.data, split)[:first]
+    examples = read_examples(files, run.config.data, split)
     for example in examples:
         if not example.references:
             raise DataError(

@@ -72,13 +72,6 @@ def inspect(
     ] = None,
     pieces: Annotated[bool, flag("--pieces", "Show the model's tokens instead of words.")] = False,
     options: PredictionOptions = DEFAULT_OPTIONS,
-    plain: Annotated[
-        bool,
-        flag(
-            "--plain",
-            "Print percentages instead of shaded blocks. Default if colour is not available.",
-        ),
-    ] = False,
     json: Json = False,
     settings: RunSettings = None,
     ensemble: EnsembleMembers = None,
@@ -131,7 +124,7 @@ def inspect(
             elif json:
                 print_json(_to_json(result, view))
             else:
-                _print_result(stdout_console(), result, view, plain)
+                _print_result(stdout_console(), result, view)
         flush_output()
     print_warnings(report.messages())
     for note in view.notes:
@@ -171,9 +164,7 @@ def _score_note(prediction: Prediction) -> str:
     return f"score {prediction.score:.4f}{truncated}"
 
 
-def _print_result(
-    console: Console, result: InspectedText, view: AttentionView, plain: bool
-) -> None:
+def _print_result(console: Console, result: InspectedText, view: AttentionView) -> None:
     from seqloom.viz.attention_terminal import draw_attention
 
     # Compute the maps before printing: a layer or head that does not exist raises ConfigError.
@@ -191,7 +182,7 @@ def _print_result(
             attention.outputs,
             attention.sources,
             width=console.width,
-            marks="numbers" if plain or not allows_colour(sys.stdout) else "blocks",
+            marks="blocks" if allows_colour(sys.stdout) else "numbers",
         )
         console.print(drawing, soft_wrap=True)
 

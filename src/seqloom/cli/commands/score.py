@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from seqloom.cli.options import EnsembleMembers, RunFolder, argument, flag
+from seqloom.cli.options import EnsembleMembers, RunFolder, argument
 from seqloom.cli.output import flush_output, print_line, print_warnings
 from seqloom.cli.process.progress import count_lines, progress_bar
 from seqloom.core.errors import ConfigError
@@ -17,9 +17,6 @@ def score(
     target: Annotated[
         Path | None, argument("[TARGET]", "File of targets; line n belongs to source n.")
     ] = None,
-    per_token: Annotated[
-        bool, flag("--per-token", "Print the log-probability of each token instead of their sum.")
-    ] = False,
     ensemble: EnsembleMembers = None,
 ) -> None:
     """Print the log-probability of given targets, one number per line."""
@@ -44,9 +41,7 @@ def score(
             predictions = run.score(sources, [row[-1] for row in rows])
             report.add_lines(sources, predictions)
             for prediction in predictions:
-                steps = prediction.log_probabilities
-                values = steps if per_token else [sum(steps)]
-                print_line(" ".join(f"{value:.6f}" for value in values))
+                print_line(f"{sum(prediction.log_probabilities):.6f}")
             flush_output()
             finished += len(rows)
             show(finished, total)

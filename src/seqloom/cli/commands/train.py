@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -43,24 +43,10 @@ def train(
         Path | None, option("FOLDER", "Run folder to write. Default: runs/RECIPE.", "--run")
     ] = None,
     parent: ParentFolder = None,
-    continue_optimizer: Annotated[
-        bool,
-        flag(
-            "--continue-optimizer",
-            "With --from: continue with the optimiser state of that run. Default: a new one.",
-        ),
-    ] = False,
     settings: Settings = None,
     resume: Annotated[
         bool, flag("--resume", "Continue the interrupted training of the run folder.")
     ] = False,
-    progress: Annotated[
-        Literal["rich", "plain", "none"] | None,
-        option(
-            "STYLE",
-            "Progress display: rich, plain or none. Default: rich in a terminal, else plain.",
-        ),
-    ] = None,
 ) -> None:
     """Train a model from a recipe and write a self-contained run folder.
 
@@ -71,12 +57,6 @@ def train(
         lambda: f"Interrupted before training. To start again, run: {current_command()}"
     )
     with _printed_once_per_machine():
-        if continue_optimizer:
-            if parent is None:
-                raise ConfigError(
-                    "--continue-optimizer needs a run to continue from: add --from RUN"
-                )
-            settings = ["training.start.optimizer=continued", *(settings or ())]
         config = resolve_recipe(recipe, settings, parent).config
         is_run = (Path(recipe) / "config.toml").is_file()
         folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
@@ -91,9 +71,7 @@ def train(
     from seqloom.cli.training_display import exit_code, summary_lines, training_display
     from seqloom.training.loop import train as run_training
 
-    # The other ranks report only notes about data that they prepare.
-    style = progress if is_main_rank() or progress == "none" else "plain"
-    with training_display(style) as report:
+    with training_display() as report:
         summary = run_training(config, folder, resume=resume, report=report)
     if is_main_rank():
         for line in summary_lines(config, summary):

@@ -87,7 +87,6 @@ class TrialRunner:
         folder, log = self.folder / trial.name, self.folder / f"{trial.name}.log"
         command = [sys.executable, "-m", "seqloom", "train", self.recipe, "--run", str(folder)]
         command += [part for setting in trial.settings for part in ("--set", setting)]
-        command += ["--progress", "plain"]
         if (folder / "config.toml").is_file():
             command.append("--resume")
         environment = dict(os.environ)

@@ -145,7 +145,7 @@ def _read_moments(bundle: Bundle, run: str) -> dict[str, Tensor]:
     if checkpoint is None or not (checkpoint / OPTIMIZER).is_file():
         raise NotFoundError(
             f"{run}: has no checkpoint with the state of the optimiser. To start with a fresh "
-            "optimiser, remove --continue-optimizer (training.start.optimizer = 'continued')"
+            "optimiser, remove training.start.optimizer = 'continued'"
         )
     return read_tensors(checkpoint / OPTIMIZER)
 
