@@ -2,17 +2,17 @@
 
     python -m bench.install [NAME …]
 
-torch is installed first, in the version of constraints.txt. Then, from bench/peers/NAME:
+torch is installed first, in the version of constraints.txt. Then, from bench/peers/requirements:
 
-    without-dependencies.txt   packages installed with --no-deps, because they require another torch
-    requirements.txt           all other packages, pinned
-    patch.py                   changes that the peer needs to run with current packages
+    NAME.without-dependencies.txt   packages installed with --no-deps, because they require another torch
+    NAME.txt                        all other packages, pinned
+    NAME.patch.py                   changes that the peer needs to run with current packages
 """
 
 import subprocess
 import sys
 
-from bench.comparison.systems import ENVIRONMENTS, PEERS_FOLDER, ROOT
+from bench.comparison.systems import ENVIRONMENTS, REQUIREMENTS, ROOT
 
 
 def install(name: str) -> None:
@@ -20,20 +20,20 @@ def install(name: str) -> None:
 
     Raises CalledProcessError if pip fails.
     """
-    folder, environment = PEERS_FOLDER / name, ENVIRONMENTS / name
+    environment = ENVIRONMENTS / name
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt")]
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
     subprocess.run([*pip, "torch", "numpy"], check=True)
-    if (requirements := folder / "without-dependencies.txt").exists():
+    if (requirements := REQUIREMENTS / f"{name}.without-dependencies.txt").exists():
         subprocess.run([*pip, "--no-deps", "-r", str(requirements)], check=True)
-    subprocess.run([*pip, "-r", str(folder / "requirements.txt")], check=True)
-    if (patch := folder / "patch.py").exists():
+    subprocess.run([*pip, "-r", str(REQUIREMENTS / f"{name}.txt")], check=True)
+    if (patch := REQUIREMENTS / f"{name}.patch.py").exists():
         subprocess.run([str(python), str(patch)], check=True)
 
 
 def main() -> None:
-    all_peers = sorted(path.parent.name for path in PEERS_FOLDER.glob("*/requirements.txt"))
+    all_peers = sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if "." not in path.stem)
     failed = []
     for name in sys.argv[1:] or all_peers:
         print(f"{name} …", flush=True)

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: Namespace) -> Iterator[dict[str, Any]]:
-    from bench.peers.seqloom.random_run import random_run
+    from bench.peers.seqloom_worker import random_run
 
     check_complete(options, options.peers)
     folder = prepared_folder(options)

@@ -19,8 +19,12 @@ Decode = Callable[[list[list[int]], int], Any]
 """Decodes sources (ids without END) with a beam of the given width. A width of 1 is greedy."""
 
 
-def serve(decode: Decode, workload: Workload, **description: Any) -> None:
+def serve(decode: Decode, workload: Workload, version: str, **more: Any) -> None:
     """Answer requests {"beam": k, "batch": n, "seconds": s} until stdin is closed."""
+    import torch
+
+    versions = {"version": version, "torch": torch.__version__}
+    description = {**versions, "threads": torch.get_num_threads(), **more}
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sources = workload.ids("source")[:SENTENCES]

@@ -54,7 +54,7 @@ def prepare(data: str, folder: Path) -> Path:
 
 def _write(data: str, temporary: Path, folder: Path) -> None:
     """Write the files into `temporary`. They will move to `folder`."""
-    from bench.peers.seqloom.recipe import config_for
+    from bench.peers.seqloom_worker import config_for
     from seqloom.data.corpus.corpus import build_corpus
     from seqloom.data.corpus.vocabularies import train_tokenizers
     from seqloom.data.modalities.text import TextModality

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PEERS_FOLDER = ROOT / "bench" / "peers"
+REQUIREMENTS = ROOT / "bench" / "peers" / "requirements"
 ENVIRONMENTS = ROOT / "bench" / ".envs"
 
 
@@ -16,7 +16,7 @@ class System:
     key:         name on the command line and in the result files
     name:        name in the tables
     module:      Python module to start
-    environment: folder under bench/peers with its requirements. None: the environment of seqloom
+    environment: name of its files in bench/peers/requirements. None: the environment of seqloom
     models:      kinds of models that the system supports
     arguments:   further command-line arguments of the module
     """
@@ -37,47 +37,44 @@ class System:
 
 
 ALL_MODELS = ("transformer", "recurrent", "recurrent-feeding")
-SEQLOOM = System("seqloom", "seqloom", "bench.peers.seqloom.train", None, ALL_MODELS)
+HUGGINGFACE, WORKER = "bench.peers.huggingface", "bench.peers.seqloom_worker"
+SEQLOOM = System("seqloom", "seqloom", WORKER, None, ALL_MODELS, ("train",))
 CEILING = System("ceiling", "matrix products alone", "bench.comparison.ceiling", None, ALL_MODELS)
 TRAINING_PEERS = [
     System(
-        "huggingface-loop",
-        "Hugging Face Marian, plain loop",
-        "bench.peers.huggingface.train_loop",
+        f"huggingface-{loop}",
+        f"Hugging Face Marian, {name}",
+        HUGGINGFACE,
         "huggingface",
-    ),
-    System(
-        "huggingface-trainer",
-        "Hugging Face Marian, Seq2SeqTrainer",
-        "bench.peers.huggingface.train_trainer",
-        "huggingface",
-    ),
-    System("opennmt", "OpenNMT-py", "bench.peers.opennmt.train", "opennmt", ALL_MODELS),
-    System("joey", "Joey NMT", "bench.peers.joey.train", "joey", ALL_MODELS),
-    System("eole", "Eole", "bench.peers.eole.train", "eole"),
-    System("sockeye", "Sockeye", "bench.peers.sockeye.train", "sockeye"),
+        arguments=(loop,),
+    )
+    for loop, name in (("loop", "plain loop"), ("trainer", "Seq2SeqTrainer"))
+] + [
+    System("opennmt", "OpenNMT-py", "bench.peers.opennmt", "opennmt", ALL_MODELS),
+    System("joey", "Joey NMT", "bench.peers.joey", "joey", ALL_MODELS),
+    System("eole", "Eole", "bench.peers.eole", "eole"),
+    System("sockeye", "Sockeye", "bench.peers.sockeye", "sockeye"),
 ]
-SEQLOOM_DECODING = System(
-    "seqloom", "seqloom, torch compiled", "bench.peers.seqloom.decode", arguments=("compiled",)
-)
+SEQLOOM_DECODING = System("seqloom", "seqloom, torch compiled", WORKER, arguments=("compiled",))
 DECODING_PEERS = [
-    System("seqloom-torch", "seqloom, torch", "bench.peers.seqloom.decode", arguments=("torch",)),
+    System("seqloom-torch", "seqloom, torch", WORKER, arguments=("torch",)),
     *(
         System(
             f"ctranslate2-{precision}",
             f"CTranslate2 {label} alone",
-            "bench.peers.ctranslate2.decode",
+            WORKER,
             "ctranslate2",
-            arguments=(precision,),
+            arguments=(f"ctranslate2-{precision}",),
         )
         for precision, label in (("int8", "int8"), ("float32", "fp32"))
     ),
     System(
         "huggingface",
         "Hugging Face Marian, generate",
-        "bench.peers.huggingface.decode",
+        HUGGINGFACE,
         "huggingface",
+        arguments=("generate",),
     ),
-    System("onnx", "ONNX Runtime, generate", "bench.peers.onnx.decode", "onnx"),
-    System("joey", "Joey NMT", "bench.peers.joey.decode", "joey"),
+    System("onnx", "ONNX Runtime, generate", HUGGINGFACE, "onnx", arguments=("onnx",)),
+    System("joey", "Joey NMT", "bench.peers.joey", "joey", arguments=("decode",)),
 ]

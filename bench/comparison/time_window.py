@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -52,6 +53,46 @@ class TimeWindow:
         self._send({"ready": {"python": sys.version.split()[0], **description}})
         self._wait()
 
+    def describe(self, model: Any, version: str, loop: str, batching: str, dropout: str) -> None:
+        """Send the description of a system that trains a torch module."""
+        import torch
+
+        self.ready(
+            version=version,
+            torch=torch.__version__,
+            threads=torch.get_num_threads(),
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            loop=loop,
+            batching=batching,
+            dropout=dropout,
+        )
+
+    def hook(
+        self,
+        trainer: type[Any],
+        method: str,
+        count: Callable[..., TokenCounts],
+        describe: Callable[[Any], None],
+    ) -> None:
+        """Replace a trainer's step method: a new step starts when the previous one is finished.
+
+        count:    counts the tokens of the batch that the method receives
+        describe: called with the trainer before the first step
+        """
+        original = getattr(trainer, method)
+        started = False
+
+        def step(instance: Any, batch: Any, *rest: Any, **more: Any) -> Any:
+            nonlocal started
+            if not started:
+                started = True
+                describe(instance)
+            self.finish_step()
+            self.add_batch(count(instance, batch))
+            return original(instance, batch, *rest, **more)
+
+        setattr(trainer, method, step)
+
     def add_batch(self, counts: TokenCounts) -> None:
         """Register a batch whose optimiser step follows."""
         self._pending.append(counts)
@@ -86,3 +127,17 @@ class TimeWindow:
 
 def peak_memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def count_onmt_tokens(trainer: Any, batches: list[dict[str, Any]]) -> TokenCounts:
+    """Tokens of the only batch of a step of OpenNMT-py or of its successor Eole.
+
+    Its sources have no END. Its targets start with START, which is not counted.
+    """
+    (batch,) = batches
+    # (B, T) or, with features, (B, T, 1 + features)
+    source, targets = (
+        each[:, :, 0] if each.dim() == 3 else each for each in (batch["src"], batch["tgt"])
+    )
+    real = int((targets[:, 1:] != trainer.train_loss.padding_idx).sum())
+    return TokenCounts(int(batch["srclen"].sum()), source.numel(), real, targets[:, 1:].numel())

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from string import Template
 from typing import Literal, NamedTuple
 
 Side = Literal["source", "target"]
@@ -14,6 +15,7 @@ ModelKind = Literal["transformer", "recurrent", "recurrent-feeding"]
 MODEL_KINDS: tuple[ModelKind, ...] = ("transformer", "recurrent", "recurrent-feeding")
 """recurrent-feeding: the context vector is also an input of the next step (input feeding)."""
 
+CONFIGS = Path(__file__).parents[1] / "peers" / "configs"
 PAD, START, END, UNKNOWN = 0, 1, 2, 3
 
 
@@ -43,6 +45,33 @@ class Workload:
     @property
     def is_recurrent(self) -> bool:
         return self.kind != "transformer"
+
+    @property
+    def family(self) -> str:
+        return "recurrent" if self.is_recurrent else "transformer"
+
+    def fill(self, name: str, temporary: str = "") -> str:
+        """A configuration file of a peer, with the values of this workload.
+
+        name:      a file in bench/peers/configs
+        temporary: folder for what the peer writes
+        """
+        feeds = self.kind == "recurrent-feeding"
+        values = {
+            **asdict(self),
+            "temporary": temporary,
+            "never": 10**9,
+            "half_width": self.width // 2,
+            "input_feed": int(feeds),
+            "input_feeding": str(feeds).lower(),
+            "context": '["input", "readout"]' if feeds else '["readout"]',
+        }
+        return Template((CONFIGS / name).read_text(encoding="utf-8")).substitute(values)
+
+    def write_vocabulary(self, folder: Path) -> None:
+        """Write the pieces for a peer that adds four special tokens."""
+        text = "".join(f"{piece}\n" for piece in self.pieces()[4:])
+        (folder / "vocabulary.txt").write_text(text, encoding="utf-8")
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps({**asdict(self), "folder": str(self.folder)}, indent=2))

@@ -16,7 +16,7 @@ from bench.comparison.workload import (
     weights_per_token,
 )
 from bench.gpu.training import progress_speed
-from bench.peers.seqloom.recipe import config_for
+from bench.peers.seqloom_worker import config_for
 from bench.store import STORE
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
