@@ -95,7 +95,7 @@ CALL_PATHS = (
             ("inference/prediction.py", "build_prediction"),
         ),
         STEP,
-        limit=13,
+        limit=14,
         max_closures=1,
     ),
 )
