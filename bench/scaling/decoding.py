@@ -62,7 +62,7 @@ def measure() -> dict[str, Any]:
 def _decode(model: Model, width: int, length: int) -> None:
     """Decode outputs of exactly this length: END is forbidden before the last position."""
     source = Padded(torch.full((SOURCES, SOURCE_LENGTH), 5), torch.full((SOURCES,), SOURCE_LENGTH))
-    search = Beam(width, width, 1.0, Rules(min_length=length - 1))
+    search = Beam(width, width, rules=Rules(min_length=length - 1))
     search(model.decoder, model.encode(source, SOURCES), SearchRequest([length] * SOURCES))
 
 

@@ -25,11 +25,14 @@ def test_search_has_the_values_of_the_recipe() -> None:
     rules: dict[str, Any] = {"min_length": 2, "no_repeat_ngram": 3, "allow_unknown": True}
     expected = Rules(2, 3, True)
     cases: list[tuple[SearchConfig, Search]] = [
-        (GreedyConfig(**rules, length_penalty=0.5), Greedy(0.5, expected)),
-        (GreedyConfig(**rules, length_counts_end=True), Greedy(1.0, expected, True)),
+        (GreedyConfig(**rules, length_penalty=0.5), Greedy(length_penalty=0.5, rules=expected)),
+        (
+            GreedyConfig(**rules, length_counts_end=True),
+            Greedy(rules=expected, length_counts_end=True),
+        ),
         (
             BeamConfig(**rules, length_counts_end=True),
-            Beam(5, None, 1.0, expected, length_counts_end=True),
+            Beam(5, rules=expected, length_counts_end=True),
         ),
         (
             ExhaustiveConfig(**rules, length_counts_end=True),
@@ -39,13 +42,13 @@ def test_search_has_the_values_of_the_recipe() -> None:
             SampleConfig(**rules, length_counts_end=True),
             Sampling(rules=expected, length_counts_end=True),
         ),
-        (BeamConfig(**rules, width=4, finished=7), Beam(4, 7, 1.0, expected)),
-        (ExhaustiveConfig(**rules, max_sequences=9), Exhaustive(9, 1.0, expected)),
+        (BeamConfig(**rules, width=4, finished=7), Beam(4, 7, rules=expected)),
+        (ExhaustiveConfig(**rules, max_sequences=9), Exhaustive(9, rules=expected)),
         (
             SampleConfig(
                 **rules, temperature=0.5, top_k=3, top_p=0.9, epsilon=0.1, samples=2, seed=8
             ),
-            Sampling(0.5, 3, 0.9, 0.1, 2, 8, 1.0, expected),
+            Sampling(0.5, 3, 0.9, 0.1, 2, 8, rules=expected),
         ),
     ]
     for config, search in cases:

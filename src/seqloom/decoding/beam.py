@@ -11,7 +11,7 @@ Three settings change this algorithm to the beam search of Hugging Face transfor
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.config.schema.names import StoppingRule
-from seqloom.decoding.exclusions import Exclusions
+from seqloom.decoding.constraints import Constraints
 from seqloom.decoding.fast.top_k import top_k
-from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
-from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
-from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.rules import FORBIDDEN
+from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.stopping import ScoreRule
 from seqloom.decoding.token_tree import ROOT, TokenTree
 from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome, Tracer
@@ -33,7 +33,7 @@ from seqloom.text.vocabulary import END, START
 
 
 @dataclass(frozen=True)
-class Beam:
+class Beam(ScoredSearch):
     """Beam search. With a width of 1 it equals greedy search.
 
     width:    number of hypotheses per source that each step extends
@@ -47,21 +47,14 @@ class Beam:
     rank_unfinished: rank hypotheses that reach the length limit among the finished ones. Default:
               False, which ranks them after the finished ones.
 
-    `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
+    `ScoredSearch` has the settings of the score and the rules.
     """
 
     width: int
     finished: int | None = None
-    length_penalty: float = 1.0
-    rules: Rules = field(default_factory=Rules)
-    length_counts_end: bool = False
     stopping: StoppingRule = "count"
     extra_candidate: bool = False
     rank_unfinished: bool = False
-
-    @property
-    def normalisation(self) -> LengthNormalisation:
-        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     @property
     def stop_after(self) -> int:
@@ -94,8 +87,7 @@ class Beam:
         finished.
         """
         request.check(memory.mask.shape[0])
-        prefixes = ForcedPrefixes(request.prefixes, memory.mask.device)
-        exclusions = Exclusions(request)
+        constraints = Constraints(self.rules, request, memory.mask.device)
         tree = TokenTree(request.keep_attention, memory.mask)
         saved = SavedHypotheses(request.max_lengths, self.stop_after)
         if request.tracer is not None:
@@ -119,7 +111,7 @@ class Beam:
 
         results: dict[int, list[Hypothesis]] = {}
         while active is not None:
-            active = self._step(decoder, active, prefixes, exclusions, tree, saved, request.tracer)
+            active = self._step(decoder, active, constraints, tree, saved, request.tracer)
             if request.on_finished is not None:
                 for source in saved.finished_sources:
                     results[source] = hypotheses_of(source)
@@ -143,8 +135,7 @@ class Beam:
         self,
         decoder: StepDecoder,
         active: "ActiveHypotheses",
-        prefixes: ForcedPrefixes,
-        exclusions: Exclusions,
+        constraints: Constraints,
         tree: TokenTree,
         saved: "SavedHypotheses",
         tracer: Tracer | None,
@@ -159,9 +150,7 @@ class Beam:
         log_probabilities = log_softmax(step.logits)  # (R, V)
         if tracer is not None:
             tracer.observe_log_probabilities(log_probabilities)
-        exclusions.forbid(log_probabilities, active.generated, active.source_of_rows)
-        forced = prefixes.at(length - 1, active.source_of_rows)
-        self.rules.forbid(log_probabilities, active.generated, forced)
+        constraints.forbid(log_probabilities, active.generated, active.source_of_rows)
         count = min(self.tokens_per_hypothesis, log_probabilities.shape[1])
         candidates = Candidates.of(active.totals, *top_k(log_probabilities, count))
         selection = select_candidates(candidates, self.width)

@@ -19,7 +19,7 @@ from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import LengthNormalisation
 from seqloom.decoding.rules import Rule, Rules
 from seqloom.decoding.sampling import Sampling
-from seqloom.decoding.search import Search
+from seqloom.decoding.search import ScoredSearch, Search
 from seqloom.text.tokenizer import Tokenizer
 
 
@@ -63,11 +63,14 @@ def build_search(config: SearchConfig, tokenizer: Tokenizer | None = None) -> Se
     tokenizer: target tokenizer. It is passed to user-defined rules (setting decoding.rules), and
                is required only if there are such rules. Default: None
     """
-    rules, length_penalty = build_rules(config, tokenizer), config.length_penalty
-    counts_end = config.length_counts_end
+    shared = ScoredSearch(
+        length_penalty=config.length_penalty,
+        rules=build_rules(config, tokenizer),
+        length_counts_end=config.length_counts_end,
+    )
     match config:
         case GreedyConfig():
-            return Greedy(length_penalty, rules, counts_end)
+            return Greedy(**vars(shared))
         case SampleConfig():
             return Sampling(
                 temperature=config.temperature,
@@ -76,22 +79,18 @@ def build_search(config: SearchConfig, tokenizer: Tokenizer | None = None) -> Se
                 epsilon=config.epsilon,
                 samples=config.samples,
                 seed=config.seed,
-                length_penalty=length_penalty,
-                rules=rules,
-                length_counts_end=counts_end,
+                **vars(shared),
             )
         case BeamConfig():
             return Beam(
                 width=config.width,
                 finished=config.finished,
-                length_penalty=length_penalty,
-                rules=rules,
-                length_counts_end=counts_end,
                 stopping=config.stopping,
                 extra_candidate=config.extra_candidate,
                 rank_unfinished=config.rank_unfinished,
+                **vars(shared),
             )
         case ExhaustiveConfig():
-            return Exhaustive(config.max_sequences, length_penalty, rules, counts_end)
+            return Exhaustive(config.max_sequences, **vars(shared))
         case _:
             assert_never(config)

@@ -3,17 +3,17 @@
 It is used to check the results of other searches.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from seqloom.core.errors import ConfigError
-from seqloom.decoding.exclusions import Exclusions
-from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
-from seqloom.decoding.rules import FORBIDDEN, ForcedPrefixes, Rules
-from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
+from seqloom.decoding.constraints import Constraints
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.rules import FORBIDDEN
+from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
 from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome
 from seqloom.models.interface import Memory
@@ -21,7 +21,7 @@ from seqloom.text.vocabulary import END, START
 
 
 @dataclass(frozen=True)
-class Exhaustive:
+class Exhaustive(ScoredSearch):
     """Scores every output of at most max_length tokens (END included), breadth first.
 
     With M words there are M^T sequences of length T, so this works only for small vocabularies and
@@ -29,17 +29,10 @@ class Exhaustive:
 
     max_sequences: maximum number of sequences; a search that would exceed it raises ConfigError
 
-    `length_penalty` and `length_counts_end` define the score; see `LengthNormalisation`.
+    `ScoredSearch` has the settings of the score and the rules.
     """
 
     max_sequences: int = 1_000_000
-    length_penalty: float = 1.0
-    rules: Rules = field(default_factory=Rules)
-    length_counts_end: bool = False
-
-    @property
-    def normalisation(self) -> LengthNormalisation:
-        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     @torch.inference_mode()
     def __call__(
@@ -65,7 +58,7 @@ class Exhaustive:
         allowed token.
         """
         device, [limit] = memory.mask.device, request.max_lengths
-        prefixes, exclusions = ForcedPrefixes(request.prefixes, device), Exclusions(request)
+        constraints = Constraints(self.rules, request, device)
         tree = TokenTree(request.keep_attention, memory.mask)
         leaves: list[int] = []
         state = decoder.start(memory, limit)
@@ -83,10 +76,8 @@ class Exhaustive:
             log_probabilities = log_softmax(step.logits)  # (R, V)
             if position == 0:
                 self._check_size(log_probabilities.shape[1], request)
-            row_sources = partial(torch.zeros_like, nodes)
-            included = log_probabilities.clone()
-            exclusions.forbid(included, generated, row_sources)
-            allowed = self.rules(included, generated, prefixes.at(position, row_sources))
+            allowed = log_probabilities.clone()
+            constraints.forbid(allowed, generated, partial(torch.zeros_like, nodes))
             if tracer is not None:
                 tracer.observe_log_probabilities(log_probabilities)
                 is_last = position == limit - 1

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.decoding.exclusions import Exclusions
+from seqloom.decoding.constraints import Constraints
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
-from seqloom.decoding.rules import ForcedPrefixes, Rules
+from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
 from seqloom.decoding.tracer import SearchDescription, StepOutcome
@@ -57,7 +57,7 @@ def generate(
     assert rules is not None or (request.prefixes is None and request.excluded is None), (
         "prefixes and excluded tokens need rules"
     )
-    prefixes, exclusions = ForcedPrefixes(request.prefixes, device), Exclusions(request)
+    constraints = None if rules is None else Constraints(rules, request, device)
     tree = TokenTree(request.keep_attention, memory.mask)
     tracker = RowTracker(request.max_lengths, outputs_per_source)
     rows = OutputRows.start(decoder, memory, request, outputs_per_source)
@@ -77,11 +77,9 @@ def generate(
         log_probabilities = log_softmax(step.logits)  # (R, V)
         if tracer is not None:
             tracer.observe_log_probabilities(log_probabilities)
-        if rules is not None:
+        if constraints is not None:
             row_sources = partial(rows.sources, outputs_per_source)
-            exclusions.forbid(log_probabilities, rows.generated, row_sources)
-            forced = prefixes.at(position, row_sources)
-            rules.forbid(log_probabilities, rows.generated, forced)
+            constraints.forbid(log_probabilities, rows.generated, row_sources)
         tokens = choose(log_probabilities, rows.indices, position)
 
         all_rows = torch.arange(len(tokens), device=device)

@@ -1,7 +1,7 @@
 """Sampling: draws every token at random from the model's distribution or a part of it."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.decoding.generation import generate
-from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
-from seqloom.decoding.rules import Rules
-from seqloom.decoding.search import SearchRequest, StepDecoder
+from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder
 from seqloom.decoding.tracer import SearchDescription
 from seqloom.models.interface import Memory
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(ScoredSearch):
     """Draws each token y from p'(y) ∝ p(y)^(1 / temperature).
 
     Only tokens that top_k, top_p and epsilon keep can be drawn.
@@ -35,8 +34,8 @@ class Sampling:
     sources in the batch. Here i is the index of the source in `SearchRequest.indices`.
 
     Scores are computed from log-probabilities under the model, as in every search: temperature,
-    top_k, top_p and epsilon do not change them. `length_penalty` and `length_counts_end` define the
-    score; see `LengthNormalisation`.
+    top_k, top_p and epsilon do not change them. `ScoredSearch` has the settings of the score and the
+    rules.
     """
 
     temperature: float = 1.0
@@ -45,13 +44,6 @@ class Sampling:
     epsilon: float = 0.0
     samples: int = 1
     seed: int = 0
-    length_penalty: float = 1.0
-    rules: Rules = field(default_factory=Rules)
-    length_counts_end: bool = False
-
-    @property
-    def normalisation(self) -> LengthNormalisation:
-        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest

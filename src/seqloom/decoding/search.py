@@ -1,14 +1,15 @@
 """Interfaces of a search: `Search`, its input `SearchRequest`, and the decoder `StepDecoder`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from seqloom.core.errors import DataError
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
+from seqloom.decoding.rules import Rules
 from seqloom.decoding.tracer import Tracer
 from seqloom.models.interface import Memory, State, Step
 from seqloom.text.vocabulary import END, PAD, START
@@ -137,6 +138,25 @@ class Search(Protocol):
         Sampling is an exception: it returns all samples in the order in which they were drawn.
         """
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredSearch:
+    """The settings that all searches have. All of them are keyword arguments.
+
+    length_penalty:    exponent a of the score log p / length^a. Default: 1
+    rules:             rules that forbid tokens. Default: only PAD, START and UNKNOWN are forbidden
+    length_counts_end: if True, END counts in the length. Default: False
+    """
+
+    length_penalty: float = 1.0
+    rules: Rules = field(default_factory=Rules)
+    length_counts_end: bool = False
+
+    @property
+    def normalisation(self) -> LengthNormalisation:
+        """The definition of the score of a hypothesis."""
+        return LengthNormalisation(self.length_penalty, self.length_counts_end)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
