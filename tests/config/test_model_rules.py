@@ -18,10 +18,10 @@ CASES: dict[str, list[str]] = {
         "max_source_length",
         "max_target_length",
     ],
-    ATTENTION + '{score={kind="position"}, selection="nearest"}': ["use score 'dot' or 'rbf'"],
+    ATTENTION + '{score={kind="position"}, selection="nearest"}': ["use score 'dot'"],
     ATTENTION + '{score={kind="bilinear"}, selection="exact"}': [
         "selection 'exact' measures the distance",
-        "use score 'dot' or 'rbf'",
+        "use score 'dot'",
     ],
     ATTENTION + '{score={kind="dot"}, selection="exact"}': [
         "compares encoder states of width 384 with decoder states of width 192",

@@ -44,7 +44,7 @@ def installed(
     (metadata / "top_level.txt").write_text("speechparts\n", encoding="utf-8")
     (metadata / "RECORD").write_text("speechparts.py,,\n", encoding="utf-8")
     (metadata / "entry_points.txt").write_text(
-        "[seqloom.score]\ncosine = speechparts:Cosine\ndot = speechparts:Cosine\n"
+        "[seqloom.score]\nown-cosine = speechparts:Cosine\ndot = speechparts:Cosine\n"
         "broken = speechparts:Missing\ngone = nomodule:Missing\n"
         "[seqloom.metric]\nsame = speechparts:same\n",
         encoding="utf-8",
@@ -55,9 +55,9 @@ def installed(
 
 
 def test_an_entry_point_registers_a_name(installed: Path) -> None:
-    config = tiny_config(f"{SCORE}=cosine", "task.scores=['bleu', 'same']")
-    assert {kind.kind for kind in config.extensions.values()} == {"cosine", "same"}
-    assert find_extension("score", "cosine").__module__ == "speechparts"
+    config = tiny_config(f"{SCORE}=own-cosine", "task.scores=['bleu', 'same']")
+    assert {kind.kind for kind in config.extensions.values()} == {"own-cosine", "same"}
+    assert find_extension("score", "own-cosine").__module__ == "speechparts"
     assert registered_names("metric") == ["same"]
 
 
@@ -66,12 +66,12 @@ def test_built_in_names_have_priority(installed: Path) -> None:
 
 
 def test_the_version_names_the_package_and_its_source(installed: Path) -> None:
-    version = extension_version(find_extension("score", "cosine"))
+    version = extension_version(find_extension("score", "own-cosine"))
     assert (version.module, version.name) == ("speechparts", "Cosine")
     assert version.distribution == "speech-parts 1.2"
     assert len(version.sha256) == 64
     (installed / "speechparts.py").write_text("# changed", encoding="utf-8")
-    assert extension_version(find_extension("score", "cosine")).sha256 != version.sha256
+    assert extension_version(find_extension("score", "own-cosine")).sha256 != version.sha256
 
 
 def test_a_broken_entry_point_is_a_clear_error(installed: Path) -> None:
@@ -90,9 +90,11 @@ def test_a_decorator_registers_a_name() -> None:
 
 @pytest.mark.usefixtures("clean_registry")
 def test_the_error_about_an_unknown_kind_lists_registered_names() -> None:
-    extensions.score("cosine")(custom_parts.Cosine)
-    with pytest.raises(ConfigError, match=r"or 'cosine' or 'module:Name', not 'cosin'.*'cosine'"):
-        tiny_config(f"{SCORE}=cosin")
+    extensions.score("own-cosine")(custom_parts.Cosine)
+    with pytest.raises(
+        ConfigError, match=r"or 'own-cosine' or 'module:Name', not 'own-cosin'.*'own-cosine'"
+    ):
+        tiny_config(f"{SCORE}=own-cosin")
 
 
 @pytest.mark.usefixtures("clean_registry")
