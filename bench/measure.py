@@ -119,10 +119,13 @@ def train(job: Job, context: Context, folder: Path) -> Record:
     if not job.study.is_kept(job.change):
         shutil.rmtree(folder, ignore_errors=True)
     evaluations: dict[int, dict[str, Any]] = {}
+    losses: dict[int, float] = {}
 
     def remember(event: Any) -> None:
         if event.kind == "evaluate":
             evaluations[event.step] = event.data
+        if event.kind == "step":
+            losses[event.step] = event.data["loss"]
 
     begin = time.monotonic()
     if job.change.start is None:
@@ -139,6 +142,7 @@ def train(job: Job, context: Context, folder: Path) -> Record:
         "steps": summary.step,
         "best_step": summary.best_step,
         "dev": {key: value for key, value in best.items() if isinstance(value, float)},
+        **({"losses": losses} if job.study.facts.get("curve") else {}),
     }
 
 

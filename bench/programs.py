@@ -21,7 +21,6 @@ PROGRAMS = {
     "latency": Program("bench.latency", "latency of single sentences for each engine"),
     "engine-cpu": Program("bench.engine_cpu", "the CTranslate2 engine, CTranslate2 alone, torch"),
     "training-gpu": Program("bench.gpu.training", "training on a GPU, compared with Marian"),
-    "loss-curves": Program("bench.gpu.loss_curves", "loss curves of fused and compiled layers"),
     "decoding-gpu": Program("bench.gpu.decoding", "decoding on a GPU, compared with Marian"),
     "file-gpu": Program("bench.gpu.files", "translating a file on a GPU in several portions"),
     "parallel-gpu": Program("bench.gpu.parallel", "training through DDP and FSDP on one GPU"),

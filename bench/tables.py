@@ -165,6 +165,10 @@ CELLS: dict[str, Callable[..., str]] = {
     "steps": lambda runs, *_: f"{runs[0]['steps']:,}",
     "seconds": lambda runs, *_: f"{mean_seconds(runs):.0f} s",
     "count": lambda runs, *_: f"{len(runs)}",
+    "loss": lambda runs, _change, _others, step: format_spread(
+        [run["losses"][step] for run in runs], 3
+    ),
+    "dev": lambda runs, _change, _others, key: format_spread([run["dev"][key] for run in runs], 3),
     "fact": lambda runs, change, others, key: str(change.facts.get(key, "")),
 }
 

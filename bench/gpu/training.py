@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import tomllib
 import traceback
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ import numpy as np
 import torch
 
 from bench.gpu.marian import BatchShape, time_training
+from bench.study import RECIPES
 from bench.tables import markdown
 from seqloom.config.loading.loader import load_recipe
 from seqloom.core.batch import Batch, Padded
@@ -37,49 +39,16 @@ from seqloom.training.progress import LOG_EVERY
 from seqloom.training.session import Session
 from seqloom.training.setup import open_session
 
-SIDES = ("encoder", "decoder")
-COMMON = ("training.r_drop=0.0", "training.averaging={kind='none'}", "training.compile=false")
-"""Switch off what the recipe does for quality, so that all systems do the same work."""
-BASE = (
-    "text.tokenizer.size=10000",
-    *(
-        f"model.{side}.{change}"
-        for side in SIDES
-        for change in ("width=512", "layers=6", "feedforward=2048", "attention.heads=8")
-    ),
-    *(f"model.{side}.dropout=0.1" for side in SIDES),
-)
-RECURRENT = (
-    "text.tokenizer.size=10000",
-    "model.tie=none",
-    "model.encoder={kind='recurrent', cell='gru', width=512, direction='both', dropout=0.1}",
-    "model.decoder={kind='recurrent', cell='gru', width=512, dropout=0.1, readout='tanh', "
-    "attention={projection='linear'}, context=['input', 'readout']}",
-)
-NO_DROPOUT = tuple(f"model.{side}.dropout=0.0" for side in SIDES)
-LARGE, SMALL = "training.batch_tokens=25600", "training.batch_tokens=4096"
-COMPILED = "training.compile=true"
+DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SETTINGS: dict[str, dict[str, Any]] = DECLARED["settings"]
+CHECKS: dict[str, dict[str, Any]] = DECLARED["checks"]
+MODELS: dict[str, list[str]] = DECLARED["models"]
 PLAIN, CAPTURED = "training.loop=plain", "training.loop=captured"
-SETTINGS: dict[str, tuple[str, ...]] = {
-    "transformer-25k": (*BASE, LARGE),
-    "transformer-25k-compiled": (*BASE, LARGE, COMPILED),
-    "transformer-4k": (*BASE, SMALL),
-    "transformer-4k-compiled": (*BASE, SMALL, COMPILED),
-    "transformer-4k-plain": (*BASE, SMALL, PLAIN),
-    "recurrent-4k": (*RECURRENT, SMALL, COMPILED),
-    "recurrent-4k-uncompiled": (*RECURRENT, SMALL),
-    "recurrent-4k-plain": (*RECURRENT, SMALL, PLAIN),
-}
-CHECKS: dict[str, tuple[str, ...]] = {
-    "check-transformer": (*BASE, *NO_DROPOUT),
-    "check-transformer-compiled": (*BASE, *NO_DROPOUT, "training.compile=true"),
-    "check-recurrent": (*RECURRENT, *NO_DROPOUT),
-    "check-recurrent-compiled": (*RECURRENT, *NO_DROPOUT, "training.compile=true"),
-}
+COMMAND_STEPS, FIRST_COUNTED = 800, 100
 
 
-def open_training(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> Session:
-    settings = [f"data.folder={multi30k}", *COMMON, *changes]
+def open_training(folder: Path, multi30k: Path, changes: Sequence[str]) -> Session:
+    settings = [f"data.folder={multi30k}", *DECLARED["common"], *changes]
     config = load_recipe("multi30k-de-en", settings).config
     world = World(0, 1, best_device())
     session = open_session(config, folder, False, world, lambda event: None)
@@ -117,7 +86,7 @@ def time_steps(session: Session, steps: int) -> float:
     return perf_counter() - start
 
 
-def measure_epochs(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, Any]:
+def measure_epochs(folder: Path, multi30k: Path, changes: Sequence[str]) -> dict[str, Any]:
     """Time the first epoch, without the time of capturing, and the second."""
     session = open_training(folder, multi30k, changes)
     stream = session.stream
@@ -145,7 +114,7 @@ def measure_epochs(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> di
     }
 
 
-def check(folder: Path, multi30k: Path, changes: tuple[str, ...]) -> dict[str, Any]:
+def check(folder: Path, multi30k: Path, changes: Sequence[str]) -> dict[str, Any]:
     """The largest difference between the losses of fifty plain and fifty captured steps in fp32."""
     in_fp32 = (*changes, "training.precision=fp32")
     batching = "packed" if "model.tie=none" not in changes else "bucketed"
@@ -177,16 +146,18 @@ def full_batches(corpus: Corpus, budget: int) -> list[BatchShape]:
     return [*shapes, BatchShape(rows, source, target)]
 
 
-def measure_marian(multi30k: Path, folder: Path, budget: str, cudnn: bool | None) -> dict[str, Any]:
+def measure_marian(multi30k: Path, folder: Path, budget: int, cudnn: bool | None) -> dict[str, Any]:
     """Time a plain loop with Hugging Face Marian of the same size.
 
     Batches are sorted by length and have as many rows as the budget allows. Every position counts
     as a real token.
     """
-    session = open_training(folder, multi30k, (*BASE, budget, PLAIN))
+    session = open_training(
+        folder, multi30k, [*MODELS["base"], f"training.batch_tokens={budget}", PLAIN]
+    )
     corpus = session.stream.corpus
     assert isinstance(corpus, Corpus)
-    shapes = full_batches(corpus, int(budget.split("=")[1]))
+    shapes = full_batches(corpus, budget)
     first, second, third = time_training(shapes, cudnn_attention=cudnn)
     return {
         "cudnn_attention": "as torch chooses" if cudnn is None else cudnn,
@@ -197,32 +168,17 @@ def measure_marian(multi30k: Path, folder: Path, budget: str, cudnn: bool | None
     }
 
 
-COMMAND_RECIPE = """preset = "base"
-
-[data]
-folder = "{folder}"
-train = {{ kind = "parallel", source = "train.de.gz", target = "train.en.gz" }}
-dev = {{ kind = "parallel", source = "val.de.gz", target = "val.en.gz" }}
-test = {{ kind = "parallel", source = "test_2016_flickr.de.gz", target = "test_2016_flickr.en.gz" }}
-
-[text]
-tokenizer = {{ kind = "subwords", algorithm = "bpe", size = 10000 }}
-"""
-COMMAND_STEPS, FIRST_COUNTED = 800, 100
-
-
 def measure_command(multi30k: Path, folder: Path) -> dict[str, Any]:
     """Run `seqloom train` with preset base. Read the speed from its progress events."""
-    folder.mkdir()
-    recipe = folder / "base.toml"
-    recipe.write_text(COMMAND_RECIPE.format(folder=multi30k.resolve()))
-    settings = [
+    recipe = RECIPES / "training-gpu.toml"
+    settings = [f"data.folder={multi30k.resolve()}"]
+    settings += [
         f"training.{name}={COMMAND_STEPS}"
         for name in ("steps", "evaluate_every", "checkpoint_every")
     ]
-    command = [sys.executable, "-m", "seqloom", "train", str(recipe), "--run", str(folder / "run")]
+    command = [sys.executable, "-m", "seqloom", "train", str(recipe), "--run", str(folder)]
     subprocess.run([*command, *(f"--set={setting}" for setting in settings)], check=True)
-    return progress_speed(read_events(folder / "run"))
+    return progress_speed(read_events(folder))
 
 
 def progress_speed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -245,28 +201,11 @@ def progress_speed(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-LARGE_BASE = "Transformer-base, 25,600-token batches"
-SMALL_BASE = "Transformer-base, 4,096-token batches"
-GRU = "GRU with attention and input feeding, 4,096"
-MARIAN = "Hugging Face Marian, plain loop"
-NO_CUDNN = f"{MARIAN}, without attention kernels of cuDNN"
-LABELS = {
-    "transformer-25k": (LARGE_BASE, "captured, fused kernels"),
-    "transformer-25k-compiled": (LARGE_BASE, "captured and compiled"),
-    "marian-25k": (LARGE_BASE, MARIAN),
-    "marian-25k-without-cudnn": (LARGE_BASE, NO_CUDNN),
-    "transformer-4k": (SMALL_BASE, "captured, fused kernels"),
-    "transformer-4k-compiled": (SMALL_BASE, "captured and compiled"),
-    "transformer-4k-plain": (SMALL_BASE, "plain loop"),
-    "marian-4k-without-cudnn": (SMALL_BASE, NO_CUDNN),
-    "recurrent-4k": (GRU, "captured and compiled"),
-    "recurrent-4k-uncompiled": (GRU, "captured"),
-    "recurrent-4k-plain": (GRU, "plain loop"),
-}
 HEAD = "model;loop;first epoch;later;capturing;padding source / target;memory;measured"
 
 
-def format_row(label: tuple[str, str], result: dict[str, Any]) -> list[str]:
+def format_row(name: str, result: dict[str, Any]) -> list[str]:
+    label = [SETTINGS[name][key] for key in ("model", "loop")]
     if "failed" in result:
         return [*label, f"failed: {result['failed'][-1]}", "", "", "", "", ""]
     padding = memory = capturing = ""
@@ -282,7 +221,7 @@ def format_row(label: tuple[str, str], result: dict[str, Any]) -> list[str]:
 
 
 def table(results: dict[str, Any]) -> str:
-    rows = [format_row(label, results[name]) for name, label in LABELS.items() if name in results]
+    rows = [format_row(name, results[name]) for name in SETTINGS if name in results]
     checks = ", ".join(
         f"{name.removeprefix('check-')} {results[name]['largest_difference']:.1g}"
         for name in CHECKS
@@ -307,21 +246,14 @@ def format_command(result: dict[str, Any]) -> str:
     )
 
 
-MARIAN_RUNS = {
-    "marian-25k": (LARGE, None),
-    "marian-25k-without-cudnn": (LARGE, False),
-    "marian-4k-without-cudnn": (SMALL, False),
-}
-
-
 def run_setting(name: str, folder: Path, multi30k: Path) -> dict[str, Any]:
-    if name in MARIAN_RUNS:
-        return measure_marian(multi30k, folder, *MARIAN_RUNS[name])
     if name == "progress-line":
         return measure_command(multi30k, folder)
-    if name in CHECKS:
-        return check(folder, multi30k, CHECKS[name])
-    return measure_epochs(folder, multi30k, SETTINGS[name])
+    facts = (SETTINGS | CHECKS)[name]
+    if "marian" in facts:
+        return measure_marian(multi30k, folder, facts["marian"], facts.get("cudnn_attention"))
+    changes = [*MODELS[facts["of"]], *facts["changes"]]
+    return (check if name in CHECKS else measure_epochs)(folder, multi30k, changes)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -332,7 +264,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def measure(options: Namespace) -> Iterator[dict[str, Any]]:
     torch.set_num_threads(2)
     results: dict[str, Any] = dict(options.earlier or {})
-    for name in options.only or [*CHECKS, *SETTINGS, *MARIAN_RUNS, "progress-line"]:
+    for name in options.only or [*CHECKS, *SETTINGS, "progress-line"]:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 results[name] = run_setting(name, Path(folder) / "run", options.data / "multi30k")

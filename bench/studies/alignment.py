@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from bench import store
 from bench.measure import Context, count_parameters, describe_versions
 from bench.measure import measure as train_and_score
 from bench.store import Record
-from bench.study import Job, Study
+from bench.study import RECIPES, Job, Study
 from bench.tables import markdown
 from seqloom.inference.alignment import (
     WordAlignment,
@@ -24,6 +25,7 @@ from seqloom.inference.alignment import (
 from seqloom.metrics.alignment import Symmetrisation, symmetrise
 from seqloom.metrics.alignment_error import AlignmentScores, GoldLinks, parse_gold, score_alignments
 
+FAMILIES = ("recurrent", "transformer")
 DIRECTIONS = ("de-en", "en-de")
 CORPORA = {
     "tatoeba": ("tatoeba/eng-deu.train.tsv.gz",),
@@ -40,44 +42,6 @@ SYMMETRISATIONS: tuple[Symmetrisation, ...] = (
 Pair = tuple[str, str]
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:-\w+)*|['’]\w+|\S")
-
-_RECURRENT = {
-    "encoder": {
-        "kind": "recurrent",
-        "cell": "gru",
-        "width": 256,
-        "embedding": {"width": 256},
-        "dropout": 0.2,
-    },
-    "decoder": {
-        "kind": "recurrent",
-        "cell": "gru",
-        "width": 512,
-        "attention": {"score": {"kind": "additive", "width": 256}},
-        "context": ["input", "readout"],
-        "readout": "tanh",
-        # With fewer previous words the decoder relies more on the source.
-        "embedding": {"width": 256, "word_dropout": 0.2},
-        "dropout": 0.2,
-    },
-}
-_LAYERS = {
-    "kind": "transformer",
-    "width": 256,
-    "layers": 4,
-    "feedforward": 1024,
-    "attention": {"heads": 4},
-    "dropout": 0.1,
-}
-FAMILIES: dict[str, dict[str, Any]] = {
-    "recurrent": {"model": _RECURRENT, "steps": 5000, "rate": 1e-3, "compile": False},
-    "transformer": {
-        "model": {"tie": "all", "encoder": _LAYERS, "decoder": _LAYERS},
-        "steps": 3500,
-        "rate": 2e-3,
-        "compile": True,
-    },
-}
 
 
 def tokenise(text: str) -> str:
@@ -117,32 +81,14 @@ def _read_columns(data: Path, files: Sequence[str]) -> tuple[list[str], list[str
 
 def recipe_source(job: Job, context: Context) -> tuple[Any, list[str]]:
     source, target = job.change.name.split("-")
-    values = FAMILIES[job.recipe.name]
-    tables = {
-        "data": {
-            "folder": str((context.work / "text").absolute()),
-            "train": [
-                {"kind": "parallel", "source": f"{name}.{source}", "target": f"{name}.{target}"}
-                for name in CORPORA
-            ],
-            "filter": {"max_source_tokens": 100, "max_target_tokens": 100},
-        },
-        "text": {"tokenizer": {"kind": "subwords", "algorithm": "bpe", "size": 10_000}, "shared": True},
-        "model": values["model"],
-        "training": {
-            "steps": values["steps"],
-            "batch_tokens": 8192,
-            "optimizer": {"learning_rate": values["rate"]},
-            "schedule": {"kind": "cosine", "warmup": 300},
-            "label_smoothing": 0.1,
-            "averaging": {"kind": "ema", "decay": 0.998},
-            "evaluate_every": values["steps"],
-            "evaluate_examples": 200,
-            "checkpoint_every": values["steps"],
-            "compile": values["compile"],
-        },
-    }  # fmt: skip
-    return tables, list(job.change.settings)
+    corpora = [
+        {"kind": "parallel", "source": f"{name}.{source}", "target": f"{name}.{target}"}
+        for name in CORPORA
+    ]
+    tables = tomllib.loads((RECIPES / "alignment.toml").read_text(encoding="utf-8"))
+    tables["data"] |= {"folder": str((context.work / "text").absolute()), "train": corpora}
+    tables["model"] = job.recipe.facts["model"]
+    return tables, [*job.recipe.settings, *job.change.settings]
 
 
 def measure(job: Job, context: Context) -> Record:
