@@ -95,8 +95,8 @@ CALL_PATHS = (
             ("inference/prediction.py", "build_prediction"),
         ),
         STEP,
-        limit=14,
-        max_closures=1,
+        limit=9,
+        max_closures=0,
     ),
 )
 

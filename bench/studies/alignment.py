@@ -169,7 +169,9 @@ def _score_direction(
     sources, targets = zip(*(pair if is_forward else pair[::-1] for pair in pairs), strict=True)
     gold = [links if is_forward else reverse_links(links) for links in gold]
     run = seqloom.load(folder)
-    all_heads = [list(prediction.alignment) for prediction in run.score(sources, targets)]
+    all_heads = [
+        list(prediction.alignment) for prediction in run.score(sources, targets, attention=True)
+    ]
     candidates = find_heads(run.score(sources[::2], targets[::2], heads=True), gold[::2])
     save_alignment_heads(folder, candidates[0], run.weights_digest)
     predictions = seqloom.load(folder).score(sources, targets)

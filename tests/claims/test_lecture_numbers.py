@@ -27,6 +27,7 @@ from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import Search, SearchRequest
 from seqloom.decoding.trace import Fate, Reason
 from seqloom.decoding.tracer import Tracer
+from seqloom.inference.options import TEXT_ONLY
 from seqloom.inference.predictor import Predictor
 from seqloom.models.build import build_model
 from seqloom.models.interface import DecoderOutput
@@ -320,9 +321,9 @@ def test_l3_the_probability_of_a_sentence_is_the_product_over_its_steps(sentence
         targets = torch.tensor([[*tokens, END]])
         loss = output.loss(targets, smoothing=0.0, padding=PAD)
     steps = [float(y[t, token]) for t, token in enumerate([*tokens, END])]
-    [prediction] = predictor.score([""], [sentence])
-    assert [math.exp(one) for one in prediction.log_probabilities] == pytest.approx(steps)
-    assert math.exp(sum(prediction.log_probabilities)) == pytest.approx(math.prod(steps))
+    [(_, scored)] = predictor.score([""], [sentence], TEXT_ONLY)
+    assert [math.exp(one) for one in scored.log_probabilities] == pytest.approx(steps)
+    assert math.exp(sum(scored.log_probabilities)) == pytest.approx(math.prod(steps))
     assert math.exp(-float(loss)) == pytest.approx(math.prod(steps))
     [forced] = force(model.decoder, memory, [tokens])
     assert math.exp(forced.log_probability) == pytest.approx(math.prod(steps))

@@ -59,7 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def all_heads(run: Run, target: str) -> Tensor:
     """(T, L, H, S) attention of the tokens of a target and of END over TEXT."""
     model_input = run.task.prepare(TEXT)
-    source = pad_ids([np.array(model_input.source, dtype=np.int32)], last=END)
+    source = pad_ids([np.array(model_input.source_tokens, dtype=np.int32)], last=END)
     target_ids = tuple(run.task.target_tokenizer.encode(target))
     with torch.inference_mode():
         memory = run.model.encode(source, 1)
@@ -83,7 +83,7 @@ def test_attention_of_a_prediction_is_the_mean_over_layers_and_heads(run: Run) -
 
 @pytest.mark.slow
 def test_search_and_scoring_return_the_same_attention(run: Run) -> None:
-    (output,) = run.translate([TEXT], decoding=GreedyConfig(max_length=6))
+    (output,) = run.translate([TEXT], decoding=GreedyConfig(max_length=6), attention=True)
     assert output.attention is not None
     mean = all_heads(run, output.text).mean((1, 2))
     assert torch.allclose(output.attention, mean[: len(output.pieces)], atol=1e-5)

@@ -51,7 +51,11 @@ def test_compiled_search_gives_the_same_outputs_as_torch(folder: Path) -> None:
 
 REQUESTS: list[tuple[DecodingConfig, PredictionOptions, str]] = [
     (SampleConfig(), NO_ATTENTION, "decoding.kind: 'sample' runs only on torch"),
-    (GreedyConfig(), PredictionOptions(), "attention: only torch returns the weights"),
+    (
+        GreedyConfig(),
+        PredictionOptions(attention=True),
+        "attention: only torch returns the weights",
+    ),
 ]
 
 

@@ -232,7 +232,11 @@ REQUESTS: list[tuple[DecodingConfig, PredictionOptions, str]] = [
         PredictionOptions(3, attention=False),
         "decoding.finished: 2 returns fewer than 3 outputs",
     ),
-    (GreedyConfig(), PredictionOptions(), "attention: only torch returns the weights"),
+    (
+        GreedyConfig(),
+        PredictionOptions(attention=True),
+        "attention: only torch returns the weights",
+    ),
     (
         GreedyConfig(),
         PredictionOptions(attention=False, prefixes=["", "b"]),
@@ -268,7 +272,7 @@ def test_error_lists_every_reason_against_a_request(folder: Path) -> None:
     decoding = SampleConfig(min_length=1, no_repeat_ngram=2)
     with pytest.raises(ConfigError) as caught:
         load(folder, engine="ctranslate2").predict(
-            ["a"], PredictionOptions(prefixes=["b"]), decoding=decoding
+            ["a"], PredictionOptions(attention=True, prefixes=["b"]), decoding=decoding
         )
     assert len(str(caught.value).splitlines()) == 1 + 5 + 1
 
@@ -283,13 +287,15 @@ def test_word_vocabulary_needs_torch_unless_unknown_tokens_are_allowed(tmp_path:
     assert run.choose_engine(TEXT_ONLY, decoding=allowed).engine is not None
 
 
-def test_attention_is_off_by_default_if_ctranslate2_is_set(folder: Path) -> None:
+def test_attention_of_outputs_of_ctranslate2_is_computed_when_it_is_read(folder: Path) -> None:
     run = load(folder, engine="ctranslate2")
-    assert run.translate(["abc"])[0].attention is None
-    assert run.translate_n_best(["abc"], 2)[0][1].attention is None
+    [output] = run.translate(["abc"])
+    assert output.attention is not None
+    assert output.attention.shape == (len(output.pieces), len(output.source_pieces))
+    assert run.translate_n_best(["abc"], 2)[0][1].attention is not None
+    assert run.translate(["abc"], attention=False)[0].attention is None
     with pytest.raises(ConfigError, match="attention"):
         run.translate(["abc"], attention=True)
-    assert load(folder).translate(["abc"])[0].attention is not None
 
 
 def test_evaluation_uses_torch_unless_ctranslate2_is_set(folder: Path) -> None:

@@ -12,7 +12,6 @@ from seqloom.config.schema.decoding import BeamConfig, MinimumBayesRiskConfig, S
 from seqloom.core.errors import ConfigError
 from seqloom.inference.mbr import rank_by_expected_utility
 from seqloom.inference.options import PredictionOptions
-from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run, load
 from seqloom.training.loop import train
 from support.tiny_runs import tiny_config
@@ -39,13 +38,13 @@ def test_candidates_are_ranked_by_mean_utility(texts: list[str], utility: str) -
         scores = [metric.sentence_score(texts[index], [other]).score for other in others]
         return float(sum(scores) / len(scores)) if scores else 100.0
 
-    ranked = rank_by_expected_utility([Prediction(text, 0.0) for text in texts], config)
+    ranked = rank_by_expected_utility(texts, config)
     expected = {text: mean_utility(index) for index, text in enumerate(texts)}
-    scores = [prediction.score for prediction in ranked]
+    scores = [score for _, score in ranked]
     assert scores[0] == pytest.approx(max(expected.values()), abs=1e-6)
-    assert scores == pytest.approx([expected[prediction.text] for prediction in ranked])
+    assert scores == pytest.approx([expected[texts[index]] for index, _ in ranked])
     assert scores == sorted(scores, reverse=True)
-    assert {prediction.text for prediction in ranked} == set(texts)
+    assert {texts[index] for index, _ in ranked} == set(texts)
     assert len(ranked) == len(expected)  # each distinct text once
 
 
@@ -72,9 +71,9 @@ def test_candidates_are_the_outputs_of_beam_search_and_sampling(run: Run) -> Non
             assert output.text == ""
             continue
         candidates = [*found, *sampled]
-        best = rank_by_expected_utility(candidates, config)[0]
-        assert output.text == best.text
-        assert output.score == pytest.approx(best.score)
+        best, score = rank_by_expected_utility([each.text for each in candidates], config)[0]
+        assert output.text == candidates[best].text
+        assert output.score == pytest.approx(score)
         assert output.log_probabilities  # kept from the search
         varied += len({candidate.text for candidate in candidates}) > 1
     assert varied

@@ -4,17 +4,19 @@ import json
 
 import torch
 
-from seqloom.inference.prediction import Prediction
+from seqloom.inference.prediction import OutputAttention, Prediction
 
 PREDICTION = Prediction(
     "ab c",
     -0.5,
     pieces=("a", "b", "c", "</s>"),
     source_pieces=("x", "y", "</s>"),
-    attention=torch.tensor([[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]]),
-    word_of=(0, 0, 1, -1),
-    source_word_of=(0, 1, -1),
-    source_text="x y",
+    attention_values=OutputAttention(
+        torch.tensor([[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]]),
+        word_of=(0, 0, 1, -1),
+        source_word_of=(0, 1, -1),
+        source_text="x y",
+    ),
 )
 
 
@@ -34,7 +36,7 @@ def test_json_contains_heads_only_if_requested() -> None:
         "copied",
         "copied_parts",
     }
-    with_heads = Prediction("a", 0.0, heads=torch.zeros(1, 2, 2, 1))
+    with_heads = Prediction("a", 0.0).with_attention(heads=torch.zeros(1, 2, 2, 1))
     assert with_heads.to_json()["heads"] == [[[[0.0], [0.0]], [[0.0], [0.0]]]]
 
 

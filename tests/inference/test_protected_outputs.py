@@ -39,7 +39,9 @@ def test_spans_are_inserted_beside_aligned_words(
     source: str, output: str, links: Links, expected: str
 ) -> None:
     protected = protect(source, find_spans(source))
-    text, starts = insert_missing_spans(protected, Prediction(output, -1.0, alignment=links), 0)
+    text, starts = insert_missing_spans(
+        protected, Prediction(output, -1.0).with_attention(alignment=links), 0
+    )
     assert text == expected
     words = output.split()
     assert [text[start:][: len(word)] for start, word in zip(starts, words, strict=True)] == words
@@ -47,5 +49,7 @@ def test_spans_are_inserted_beside_aligned_words(
 
 def test_the_words_of_a_tag_are_not_counted() -> None:
     protected = protect("eins 😀 zwei drei", find_spans("eins 😀 zwei drei"))
-    prediction = Prediction("three one two", -1.0, alignment=((1, 1), (2, 2), (3, 0)))
+    prediction = Prediction("three one two", -1.0).with_attention(
+        alignment=((1, 1), (2, 2), (3, 0))
+    )
     assert insert_missing_spans(protected, prediction, 1)[0] == "three one 😀 two"

@@ -26,6 +26,7 @@ from seqloom.data.modalities.text import TextInput
 from seqloom.decoding.fast import captured
 from seqloom.decoding.fast.captured import CapturedSearch, StartedSearch
 from seqloom.decoding.greedy import Greedy
+from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import SearchRequest
 from seqloom.inference import predictor as predictor_module
 from seqloom.inference.batching import (
@@ -34,7 +35,7 @@ from seqloom.inference.batching import (
     input_tokens,
     run_in_halves,
 )
-from seqloom.inference.options import TEXT_ONLY, WITH_ATTENTION
+from seqloom.inference.options import TEXT_ONLY, PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.predictor import Predictor
 from seqloom.inference.run import Run, load
@@ -219,7 +220,7 @@ def test_early_predictions_equal_the_returned_ones(
 ) -> None:
     predictor = Predictor(run.model, run.task, torch.device("cpu"))
     inputs = [run.task.prepare(text) for text in TEXTS]
-    settings = (decoding, replace(WITH_ATTENTION, n_best=2), range(len(TEXTS)))
+    settings = (decoding, PredictionOptions(n_best=2, attention=True), range(len(TEXTS)))
     expected = predictor.predict_inputs(inputs, *settings)
     limit_capacity(capacity, monkeypatch)
     early: dict[int, list[Prediction]] = {}
@@ -260,15 +261,15 @@ def test_on_a_gpu_outputs_are_read_while_the_next_batch_is_searched(
         predictor_module, "select_fastest", lambda search, *_, **__: CapturedSearch(search)
     )
     monkeypatch.setattr(predictor_module, "batch_token_budget", lambda device: 10)
-    predictions = predictor.predict_inputs(
-        inputs,
-        decoding,
-        TEXT_ONLY,
-        range(len(TEXTS)),
-        progress=lambda done, total: events.append(f"read {done}"),
-    )
-    texts = [[each.text for each in outputs] for outputs in predictions]
-    assert texts == [[each.text for each in outputs] for outputs in expected]
+    found: dict[int, list[Hypothesis]] = {}
+    for batch in predictor.search(inputs, decoding, TEXT_ONLY, range(len(TEXTS))):
+        found.update(batch)
+        events.append(f"read {len(found)}")
+    tokens = [[each.tokens for each in found[index]] for index in range(len(TEXTS))]
+    assert tokens == [
+        [each.tokens[: len(each.tokens) - each.finished] for each in outputs]
+        for outputs in expected
+    ]
     reads = [event for event in events if event.startswith("read")]
     assert len(reads) >= 2
     assert reads[-1] == f"read {len(TEXTS)}"

@@ -53,7 +53,7 @@ def test_tag_in_a_text_and_a_choice_are_an_error() -> None:
 
 
 def test_alignment_counts_the_words_of_the_text_without_the_tag() -> None:
-    output = Prediction("Un chien", 0.0, alignment=((0, 0), (2, 1)))
+    output = Prediction("Un chien", 0.0).with_attention(alignment=((0, 0), (2, 1)))
     assert MULTILINGUAL.without_tag(output, "<2fr>").alignment == ((1, 1),)
     assert MULTILINGUAL.without_tag(output, None) == output
     target_tags = TargetLanguages("run", MULTILINGUAL.tags, tag_is_in_source=False)

@@ -39,10 +39,7 @@ def prediction_with_aligned_head(layer: int, head: int, shift: int, seed: int) -
         0.0,
         tuple("abcde$"),
         tuple("abcde$"),
-        heads=torch.from_numpy(heads),
-        word_of=words,
-        source_word_of=words,
-    )
+    ).with_attention(heads=torch.from_numpy(heads), word_of=words, source_word_of=words)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.core.signature import NoSource, Pixels, Vectors
 from seqloom.data.batching.collate import pad_ids
+from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
 from seqloom.text.vocabulary import START
@@ -30,9 +31,9 @@ def decode_output(
         return run.score(["" if is_language_model else text], [target], attention=False)[0]
     if is_language_model:
         return run.complete([text], decoding=decoding or run.config.decoding)[0][0]
-    # `translate` computes attention by default. Therefore torch decodes here, and not CTranslate2,
-    # which returns no attention.
-    return run.translate([text], decoding=decoding, split=False, pass_through=False)[0]
+    # The explained steps are those of torch, so torch must find the output: it stores attention.
+    options = PredictionOptions(attention=True, split=False, pass_through=False)
+    return run.translate([text], options, decoding=decoding)[0]
 
 
 def check_step(step: int, output: Prediction) -> None:

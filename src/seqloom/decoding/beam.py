@@ -76,7 +76,6 @@ class Beam(ScoredSearch):
             return None
         return ScoreRule(self.stopping, self.stop_after, self.normalisation)
 
-    @torch.inference_mode()
     def __call__(
         self, decoder: StepDecoder, memory: Memory, request: SearchRequest
     ) -> list[list[Hypothesis]]:
@@ -86,40 +85,41 @@ class Beam(ScoredSearch):
         best first. If `rank_unfinished` is True, a hypothesis at the length limit counts as
         finished.
         """
-        request.check(memory.mask.shape[0])
-        constraints = Constraints(self.rules, request, memory.mask.device)
-        tree = TokenTree(request.keep_attention, memory.mask)
-        saved = SavedHypotheses(request.max_lengths, self.stop_after)
-        if request.tracer is not None:
-            request.tracer.start_search(
-                self._description, request.n_best, request.all_prefixes, request.max_lengths
-            )
-        finished = None
-        if self.score_rule is not None:
-            finished = FinishedScores.start(request, self.stop_after, memory)
-        active: ActiveHypotheses | None
-        active = ActiveHypotheses.start(decoder, memory, request, finished)
+        with torch.inference_mode():
+            request.check(memory.mask.shape[0])
+            constraints = Constraints(self.rules, request, memory.mask.device)
+            tree = TokenTree(request.keep_attention, memory.mask)
+            saved = SavedHypotheses(request.max_lengths, self.stop_after)
+            if request.tracer is not None:
+                request.tracer.start_search(
+                    self._description, request.n_best, request.all_prefixes, request.max_lengths
+                )
+            finished = None
+            if self.score_rule is not None:
+                finished = FinishedScores.start(request, self.stop_after, memory)
+            active: ActiveHypotheses | None
+            active = ActiveHypotheses.start(decoder, memory, request, finished)
 
-        def hypotheses_of(source: int) -> list[Hypothesis]:
-            return tree.best_hypotheses(
-                saved.leaves[source],
-                source,
-                self.normalisation,
-                request.n_best,
-                complete_length=request.max_lengths[source] if self.rank_unfinished else None,
-            )
+            def hypotheses_of(source: int) -> list[Hypothesis]:
+                return tree.best_hypotheses(
+                    saved.leaves[source],
+                    source,
+                    self.normalisation,
+                    request.n_best,
+                    complete_length=request.max_lengths[source] if self.rank_unfinished else None,
+                )
 
-        results: dict[int, list[Hypothesis]] = {}
-        while active is not None:
-            active = self._step(decoder, active, constraints, tree, saved, request.tracer)
-            if request.on_finished is not None:
-                for source in saved.finished_sources:
-                    results[source] = hypotheses_of(source)
-                    request.on_finished(source, results[source])
-        return [
-            results[source] if source in results else hypotheses_of(source)
-            for source in range(len(saved.leaves))
-        ]
+            results: dict[int, list[Hypothesis]] = {}
+            while active is not None:
+                active = self._step(decoder, active, constraints, tree, saved, request.tracer)
+                if request.on_finished is not None:
+                    for source in saved.finished_sources:
+                        results[source] = hypotheses_of(source)
+                        request.on_finished(source, results[source])
+            return [
+                results[source] if source in results else hypotheses_of(source)
+                for source in range(len(saved.leaves))
+            ]
 
     @property
     def _description(self) -> SearchDescription:

@@ -32,7 +32,6 @@ i · outputs_per_source + j. The position is the number of tokens generated so f
 """
 
 
-@torch.inference_mode()
 def generate(
     decoder: StepDecoder,
     memory: Memory,
@@ -52,56 +51,60 @@ def generate(
     description: properties of the search that `request.tracer` records. It is required if the
                  request has a tracer. Default: None
     """
-    sources, device = memory.mask.shape[0], memory.mask.device
-    request.check(sources)
-    assert rules is not None or (request.prefixes is None and request.excluded is None), (
-        "prefixes and excluded tokens need rules"
-    )
-    constraints = None if rules is None else Constraints(rules, request, device)
-    tree = TokenTree(request.keep_attention, memory.mask)
-    tracker = RowTracker(request.max_lengths, outputs_per_source)
-    rows = OutputRows.start(decoder, memory, request, outputs_per_source)
-    tracer = request.tracer
-    if tracer is not None:
-        assert description is not None, "forced decoding cannot be traced"
-        tracer.start_search(description, request.n_best, request.all_prefixes, request.max_lengths)
-
-    def hypotheses_of(source: int) -> list[Hypothesis]:
-        rows = slice(source * outputs_per_source, (source + 1) * outputs_per_source)
-        return tree.hypotheses(tracker.leaves[rows].tolist(), source, normalisation)
-
-    results: dict[int, list[Hypothesis]] = {}
-    for position in range(max(request.max_lengths)):
-        step = decoder.step(rows.generated[:, -1], rows.state)
-        tree.begin_step(step.attention, len(rows.indices))
-        log_probabilities = log_softmax(step.logits)  # (R, V)
+    with torch.inference_mode():
+        sources, device = memory.mask.shape[0], memory.mask.device
+        request.check(sources)
+        assert rules is not None or (request.prefixes is None and request.excluded is None), (
+            "prefixes and excluded tokens need rules"
+        )
+        constraints = None if rules is None else Constraints(rules, request, device)
+        tree = TokenTree(request.keep_attention, memory.mask)
+        tracker = RowTracker(request.max_lengths, outputs_per_source)
+        rows = OutputRows.start(decoder, memory, request, outputs_per_source)
+        tracer = request.tracer
         if tracer is not None:
-            tracer.observe_log_probabilities(log_probabilities)
-        if constraints is not None:
-            row_sources = partial(rows.sources, outputs_per_source)
-            constraints.forbid(log_probabilities, rows.generated, row_sources)
-        tokens = choose(log_probabilities, rows.indices, position)
+            assert description is not None, "forced decoding cannot be traced"
+            tracer.start_search(
+                description, request.n_best, request.all_prefixes, request.max_lengths
+            )
 
-        all_rows = torch.arange(len(tokens), device=device)
-        chosen = log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
-        nodes = tree.add(tokens, chosen, rows.nodes, all_rows)
-        generated = torch.cat([rows.generated, tokens.unsqueeze(1)], dim=1)
-        rows = OutputRows(rows.indices, generated, all_rows + nodes.start, step.state)
-        remaining = tracker.update(tokens == END, position + 1, nodes)
-        if request.on_finished is not None:
-            for source in tracker.finished_sources:
-                results[source] = hypotheses_of(source)
-                request.on_finished(source, results[source])
-        if tracer is not None:
-            tracer.observe_outcome(step_outcome(tokens, chosen, remaining, tracker.unfinished))
-        if len(remaining) == 0:
-            break
-        if len(remaining) < len(tokens):
-            rows = rows.keep(remaining.to(device), outputs_per_source)
+        def hypotheses_of(source: int) -> list[Hypothesis]:
+            rows = slice(source * outputs_per_source, (source + 1) * outputs_per_source)
+            return tree.hypotheses(tracker.leaves[rows].tolist(), source, normalisation)
 
-    return [
-        results[source] if source in results else hypotheses_of(source) for source in range(sources)
-    ]
+        results: dict[int, list[Hypothesis]] = {}
+        for position in range(max(request.max_lengths)):
+            step = decoder.step(rows.generated[:, -1], rows.state)
+            tree.begin_step(step.attention, len(rows.indices))
+            log_probabilities = log_softmax(step.logits)  # (R, V)
+            if tracer is not None:
+                tracer.observe_log_probabilities(log_probabilities)
+            if constraints is not None:
+                row_sources = partial(rows.sources, outputs_per_source)
+                constraints.forbid(log_probabilities, rows.generated, row_sources)
+            tokens = choose(log_probabilities, rows.indices, position)
+
+            all_rows = torch.arange(len(tokens), device=device)
+            chosen = log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
+            nodes = tree.add(tokens, chosen, rows.nodes, all_rows)
+            generated = torch.cat([rows.generated, tokens.unsqueeze(1)], dim=1)
+            rows = OutputRows(rows.indices, generated, all_rows + nodes.start, step.state)
+            remaining = tracker.update(tokens == END, position + 1, nodes)
+            if request.on_finished is not None:
+                for source in tracker.finished_sources:
+                    results[source] = hypotheses_of(source)
+                    request.on_finished(source, results[source])
+            if tracer is not None:
+                tracer.observe_outcome(step_outcome(tokens, chosen, remaining, tracker.unfinished))
+            if len(remaining) == 0:
+                break
+            if len(remaining) < len(tokens):
+                rows = rows.keep(remaining.to(device), outputs_per_source)
+
+        return [
+            results[source] if source in results else hypotheses_of(source)
+            for source in range(sources)
+        ]
 
 
 @dataclass(frozen=True)

@@ -74,21 +74,15 @@ class SearchRequest:
         return self.prefixes or [()] * len(self.max_lengths)
 
     def only(self, sources: Sequence[int]) -> "SearchRequest":
-        """Return a request for only these sources of the batch."""
+        """Return a request for only these sources of the batch, without `on_finished`."""
         indices = range(len(self.max_lengths)) if self.indices is None else self.indices
-        on_finished = self.on_finished
-
-        def report(source: int, hypotheses: list[Hypothesis]) -> None:
-            assert on_finished is not None
-            on_finished(sources[source], hypotheses)
-
         return replace(
             self,
             max_lengths=[self.max_lengths[source] for source in sources],
             prefixes=None if self.prefixes is None else [self.prefixes[i] for i in sources],
             indices=[indices[source] for source in sources],
             excluded=None if self.excluded is None else [self.excluded[i] for i in sources],
-            on_finished=None if on_finished is None else report,
+            on_finished=None,
         )
 
     def check(self, source_count: int) -> None:

@@ -60,6 +60,10 @@ class SearchBatch:
         """Split the batch into two halves. Returns an empty list if it has only one input."""
         return [self.only(half) for half in halves(list(range(len(self.inputs))))]
 
+    def check_divisible(self, error: torch.OutOfMemoryError) -> None:
+        """Raise a DataError if memory ran out although the batch has only one input."""
+        check_divisible(len(self.inputs), error)
+
 
 def batch_token_budget(device: torch.device) -> int:
     """Return the token budget: the maximum number of source tokens in a batch.
@@ -136,15 +140,23 @@ def run_in_halves(
         return [function(batch)]
     except torch.OutOfMemoryError as error:
         parts = split(batch)
-        if not parts:
-            first_line = str(error).partition("\n")[0].partition(". ")[0]
-            raise DataError(
-                f"a single line does not fit into GPU memory: {first_line}. Split the line, use a "
-                "narrower beam or fewer samples, or free GPU memory"
-            ) from error
+        check_divisible(len(parts), error)
     # Free memory only after the exception is released: its traceback references the tensors.
     free_gpu_memory()
     return [result for part in parts for result in run_in_halves(function, part, split)]
+
+
+def check_divisible(count: int, error: torch.OutOfMemoryError) -> None:
+    """Raise a DataError if memory ran out for a single input.
+
+    count: number of inputs or parts
+    """
+    if count < 2:
+        first_line = str(error).partition("\n")[0].partition(". ")[0]
+        raise DataError(
+            f"a single line does not fit into GPU memory: {first_line}. Split the line, use a "
+            "narrower beam or fewer samples, or free GPU memory"
+        ) from error
 
 
 def halves(indices: list[int]) -> list[list[int]]:

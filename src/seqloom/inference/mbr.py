@@ -9,7 +9,6 @@ be produced first, by sampling or beam search.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from seqloom.config.schema.decoding import (
     BeamConfig,
@@ -19,7 +18,6 @@ from seqloom.config.schema.decoding import (
     SearchConfig,
     SearchRulesConfig,
 )
-from seqloom.inference.prediction import Prediction
 from seqloom.metrics.mbr_utility import expected_utility
 
 
@@ -40,14 +38,16 @@ def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfi
 
 
 def rank_by_expected_utility(
-    candidates: Sequence[Prediction], config: MinimumBayesRiskConfig
-) -> list[Prediction]:
-    """Rank candidates by expected utility, highest first.
+    texts: Sequence[str], config: MinimumBayesRiskConfig
+) -> list[tuple[int, float]]:
+    """Return the index and the expected utility of each candidate, the highest utility first.
 
-    The expected utility of a candidate is its mean similarity to the other candidates. It becomes
-    the score of the candidate. Of candidates with the same text, only the first is returned.
+    The expected utility of a candidate is its mean similarity to the other candidates. Of
+    candidates with the same text, only the first is returned.
+
+    texts: the text of each candidate
     """
-    scores = expected_utility([candidate.text for candidate in candidates], config.utility)
-    first = {candidate.text: index for index, candidate in reversed(list(enumerate(candidates)))}
+    scores = expected_utility(texts, config.utility)
+    first = {text: index for index, text in reversed(list(enumerate(texts)))}
     order = sorted(first.values(), key=lambda index: (-scores[index], index))
-    return [replace(candidates[index], score=scores[index]) for index in order]
+    return [(index, scores[index]) for index in order]

@@ -386,7 +386,6 @@ def change_options(options: PredictionOptions, changes: OptionValues) -> Predict
 
 DEFAULT_OPTIONS = PredictionOptions()
 TEXT_ONLY = PredictionOptions(attention=False, probabilities="none")
-WITH_ATTENTION = PredictionOptions(attention=True)
 UNSPLIT = PredictionOptions(attention=True, split=False, pass_through=False)
 """Options with which the model reads each text as a whole: it is not split, and no parts of it are
 copied."""

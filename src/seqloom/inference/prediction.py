@@ -1,7 +1,7 @@
 """Prediction: a hypothesis converted to text, with its attention and alignment."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -12,6 +12,34 @@ from seqloom.metrics.subword_merging import NO_WORD, AttentionMap, merge_labels,
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.vocabulary import END, SPECIAL_TOKENS
+
+
+@dataclass(frozen=True)
+class OutputAttention:
+    """The attention weights of an output, and what is computed from them.
+
+    The fields have the names of the properties of `Prediction`, except `attention`, the mean over
+    all layers and heads.
+    """
+
+    attention: Tensor | None = None
+    heads: Tensor | None = None
+    alignment: tuple[tuple[int, int], ...] = ()
+    alignment_weights: Tensor | None = None
+    word_of: tuple[int, ...] = ()
+    source_word_of: tuple[int, ...] = ()
+    source_text: str = ""
+
+
+NO_ATTENTION = OutputAttention()
+
+
+class LaterAttention(Protocol):
+    """Computes the attention of an output when it is first read."""
+
+    def compute(self) -> OutputAttention:
+        """Raises a ConfigError if this is not possible any more."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,23 +55,7 @@ class Prediction:
                        numbers of the frames, counted from 1. Empty for images and if there is no
                        source.
     log_probabilities: log-probability of each piece
-    attention:         (pieces, source pieces) cross-attention, averaged over layers and heads. For
-                       an image, the columns are its grid cells in reading order. A row sums to 1.
-                       Exception: with the attention selection "exact", a row is 0 if no key equals
-                       the query. None if the model has no attention or attention was not
-                       requested.
     finished:          False if the output reached the length limit before END
-    alignment:         pairs (index of source word, index of target word), computed from
-                       `alignment_weights`
-    heads:             (pieces, layers, heads, source pieces) attention of each layer and head. None
-                       if not requested.
-    alignment_weights: (pieces, source pieces) mean attention of the heads selected for alignment.
-                       If no heads were selected, the mean of all heads.
-    word_of:           for each piece, the index of its word in the text. -1 if the piece belongs to
-                       no word.
-    source_word_of:    for each source piece, the index of its word in the source text, or -1
-    source_text:       the source text, decoded from its pieces. For a text of several segments, the
-                       source text as it was given.
     tokens:            token ids of the pieces
     warnings:          problems with the source or the output, for example that the source has no
                        tag although the run was trained with tags
@@ -54,7 +66,9 @@ class Prediction:
     copied_parts:      the parts of the text that were copied from the source, such as URLs, in
                        order. The model has not generated them.
     segments:          the outputs of the segments, if the text was split into several segments.
-                       `runs/texts/joining.py` says how they are joined.
+                       `inference/texts/joining.py` says how they are joined.
+    attention_values:  the attention weights, or how to compute them. Read the properties
+                       `attention`, `alignment`, … instead.
     """
 
     text: str
@@ -62,28 +76,91 @@ class Prediction:
     pieces: tuple[str, ...] = ()
     source_pieces: tuple[str, ...] = ()
     log_probabilities: tuple[float, ...] = ()
-    attention: Tensor | None = None
     finished: bool = True
-    alignment: tuple[tuple[int, int], ...] = ()
-    heads: Tensor | None = None
-    alignment_weights: Tensor | None = None
-    word_of: tuple[int, ...] = ()
-    source_word_of: tuple[int, ...] = ()
-    source_text: str = ""
     tokens: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     copied: bool = False
     copied_parts: tuple[str, ...] = ()
     segments: "tuple[Prediction, ...]" = ()
+    attention_values: OutputAttention | LaterAttention = field(
+        default=NO_ATTENTION, compare=False, repr=False
+    )
+
+    def read_attention(self) -> OutputAttention:
+        """Return the attention weights. Computes them on the first call, if they are not stored."""
+        values = self.attention_values
+        if not isinstance(values, OutputAttention):
+            values = values.compute()
+            object.__setattr__(self, "attention_values", values)
+        return values
+
+    @property
+    def attention(self) -> Tensor | None:
+        """(pieces, source pieces) cross-attention, averaged over layers and heads.
+
+        For an image, the columns are its grid cells in reading order. A row sums to 1. Exception:
+        with the attention selection "exact", a row is 0 if no key equals the query. None if the
+        model has no attention, or if the option `attention` is False.
+        """
+        return self.read_attention().attention
+
+    @property
+    def heads(self) -> Tensor | None:
+        """(pieces, layers, heads, source pieces) attention of each layer and head.
+
+        None if the option `heads` is False.
+        """
+        return self.read_attention().heads
+
+    @property
+    def alignment(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (index of source word, index of target word), from `alignment_weights`."""
+        return self.read_attention().alignment
+
+    @property
+    def alignment_weights(self) -> Tensor | None:
+        """(pieces, source pieces) mean attention of the heads selected for alignment.
+
+        If no heads were selected, the mean of all heads.
+        """
+        return self.read_attention().alignment_weights
+
+    @property
+    def word_of(self) -> tuple[int, ...]:
+        """For each piece, the index of its word in the text; -1 if it belongs to no word."""
+        return self.read_attention().word_of
+
+    @property
+    def source_word_of(self) -> tuple[int, ...]:
+        """For each source piece, the index of its word in the source text, or -1."""
+        return self.read_attention().source_word_of
+
+    @property
+    def source_text(self) -> str:
+        """The source text, decoded from its pieces.
+
+        For a text of several segments, the source text as it was given.
+        """
+        return self.read_attention().source_text
+
+    def with_attention(self, **changes: Any) -> "Prediction":
+        """Return a copy with other values of some fields of `OutputAttention`."""
+        return replace(self, attention_values=replace(self.read_attention(), **changes))
+
+    def compute_attention_later(self, later: LaterAttention) -> None:
+        """Set how the attention is computed when it is first read."""
+        object.__setattr__(self, "attention_values", later)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the prediction as JSON-compatible values.
+        """Return the prediction as JSON-compatible values, with its attention.
 
         Leaves out the alignment weights, word indices, source text, token ids and segments. Leaves
         out `heads` if it is None.
         """
-        values = {name: value for name, value in vars(self).items() if name not in _NOT_IN_JSON}
+        names = ("text", "score", "pieces", "source_pieces", "log_probabilities", "attention")
+        more = ("finished", "alignment", "warnings", "unknown", "copied", "copied_parts")
+        values = {name: getattr(self, name) for name in (*names, *more)}
         attention = None if self.attention is None else self.attention.tolist()
         heads = {} if self.heads is None else {"heads": self.heads.tolist()}
         return {**values, "attention": attention, **heads}
@@ -102,17 +179,6 @@ class Prediction:
             merge_labels(self.source_pieces, self.source_word_of, self.source_text),
             merge_words(weights.double().numpy(), self.word_of, self.source_word_of),
         )
-
-
-_NOT_IN_JSON = {
-    "heads",
-    "alignment_weights",
-    "word_of",
-    "source_word_of",
-    "source_text",
-    "tokens",
-    "segments",
-}
 
 
 def build_prediction(
@@ -147,7 +213,8 @@ def build_prediction(
     length = len(source_pieces) or None
     if task.source_tokenizer is None:  # only a text has words
         heads = None if maps.heads is None else maps.heads[..., :length]
-        return replace(prediction, attention=maps.mean[:, :length], heads=heads)
+        values = OutputAttention(maps.mean[:, :length], heads)
+        return replace(prediction, attention_values=values)
     source = model_input.source_tokens
     # Neither END nor a hidden tag belongs to a word.
     words = [
@@ -157,13 +224,13 @@ def build_prediction(
     word_of = (*words, *[NO_WORD] * (len(prediction.pieces) - len(words)))
     source_word_of = (*task.source_tokenizer.word_of(source), NO_WORD)
     alignment_weights = maps.alignment[:, :length]
-    return replace(
-        prediction,
+    values = OutputAttention(
+        attention=maps.mean[:, :length],
+        heads=None if maps.heads is None else maps.heads[..., :length],
+        alignment=tuple(align_words(alignment_weights.numpy(), word_of, source_word_of)),
+        alignment_weights=alignment_weights,
         word_of=word_of,
         source_word_of=source_word_of,
         source_text=task.source_tokenizer.decode(source),
-        attention=maps.mean[:, :length],
-        heads=None if maps.heads is None else maps.heads[..., :length],
-        alignment_weights=alignment_weights,
-        alignment=tuple(align_words(alignment_weights.numpy(), word_of, source_word_of)),
     )
+    return replace(prediction, attention_values=values)

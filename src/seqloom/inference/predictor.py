@@ -4,7 +4,7 @@ It tokenises the texts, batches them by length, decodes, and returns predictions
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol
 
@@ -16,11 +16,17 @@ from seqloom.core.batch import Source
 from seqloom.core.device import as_current_device
 from seqloom.core.errors import DataError
 from seqloom.decoding.build import build_normalisation, build_search
-from seqloom.decoding.fast.captured import CapturedSearch, can_run_static, round_down
+from seqloom.decoding.fast.captured import (
+    CapturedSearch,
+    StartedSearch,
+    can_run_static,
+    free_gpu_memory,
+    round_down,
+)
 from seqloom.decoding.fast.select import select_fastest
 from seqloom.decoding.forced import force
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
-from seqloom.decoding.search import ExcludedTokens, OnFinished, SearchRequest
+from seqloom.decoding.search import ExcludedTokens, OnFinished, SearchRequest, StepDecoder
 from seqloom.decoding.streaming import StreamingCallback, StreamingDecoder
 from seqloom.inference.attention_maps import ALL_HEADS, AttentionReduction, HeadChoice
 from seqloom.inference.batching import (
@@ -37,7 +43,6 @@ from seqloom.inference.length_limits import check_lengths, cut_at_newline, outpu
 from seqloom.inference.mbr import candidate_searches, rank_by_expected_utility
 from seqloom.inference.options import (
     TEXT_ONLY,
-    WITH_ATTENTION,
     PredictionOptions,
     Probabilities,
 )
@@ -49,29 +54,62 @@ from seqloom.models.seq2seq import Model
 from seqloom.tasks.task import ModelInput, collate_sources
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import encode_target, newline_id
+from seqloom.text.vocabulary import END
 
 ProgressCallback = Callable[[int, int], None]
 """Called with the number of finished inputs and the total number of inputs. It may raise an
 exception to stop the prediction."""
 OnPrediction = Callable[[int, list[Prediction]], None]
 """Called with the index of an input and its outputs, best first."""
+Found = list[tuple[int, list[Hypothesis]]]
+"""The index of each input of a batch, and its hypotheses, best first."""
 ASYNCHRONOUS_DEVICES = frozenset({"cuda"})
 """Types of devices that compute while the host does other work."""
-Searched = Callable[[], list[list[Hypothesis]]]
-"""Returns the hypotheses of each input of a batch for which the search is finished."""
 
 
-@dataclass
-class Postponed:
-    """Work on the results of a batch that the host postpones until the device has other work."""
+@dataclass(frozen=True)
+class FinishedInputs:
+    """Reports each input of a batch for which the search is finished, by its index."""
 
-    work: Callable[[], None] | None = None
+    indices: Sequence[int]
+    on_finished: OnFinished
 
-    def run(self) -> None:
-        """Do the work, if there is any. A second call does nothing."""
-        if self.work is not None:
-            self.work()
-            self.work = None
+    def __call__(self, row: int, hypotheses: list[Hypothesis]) -> None:
+        self.on_finished(self.indices[row], hypotheses)
+
+
+@dataclass(frozen=True)
+class StartedBatch:
+    """A batch whose search has been started.
+
+    found:  the hypotheses of each input if the search is finished
+    search: a search that a GPU runs while the host does other work
+    """
+
+    batch: SearchBatch
+    found: list[list[Hypothesis]] | None = None
+    search: StartedSearch | None = None
+
+    def finish(self, device: torch.device) -> bool:
+        """Run the search to its end. Returns False if memory runs out; the batch can be halved."""
+        if self.search is None:
+            return True
+        try:
+            with torch.inference_mode(), as_current_device(device):
+                self.search.finish()
+                return True
+        except torch.OutOfMemoryError as error:
+            self.batch.check_divisible(error)
+        free_gpu_memory()
+        return False
+
+    def read(self) -> Found:
+        """Return the hypotheses of each input. On a GPU, wait until they are computed."""
+        found = self.found
+        if found is None:
+            assert self.search is not None
+            found = self.search.hypotheses()
+        return list(zip(self.batch.indices, found, strict=True))
 
 
 class Engine(Protocol):
@@ -124,30 +162,34 @@ class Predictor:
         An empty text has one empty output, unless it is the prompt of a language model. Texts are
         not split into sentences; `Run.predict` does this.
         """
-        inputs = [self.task.prepare(text) for text in texts]
-        self.check_input_lengths(inputs, options.first)
-        indices = [
-            index
-            for index, text in enumerate(texts)
-            if self.task.source_tokenizer is None or text.strip()
-        ]
-        empty = len(texts) - len(indices)
-
-        def report(done: int, _: int) -> None:
-            if progress is not None:
-                progress(empty + done, len(texts))
-
-        predictions = self.predict_inputs(
-            [inputs[index] for index in indices],
-            decoding,
-            options,
-            [options.first + index for index in indices],
-            progress=report,
-        )
+        inputs = self.prepare(texts, options.first)
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
-        for index, outputs in zip(indices, predictions, strict=True):
-            results[index] = outputs
+        done, indices, chosen = len(texts) - len(inputs), list(inputs), list(inputs.values())
+        samples = [options.first + index for index in indices]
+        for batch in self.search(chosen, decoding, options, samples):
+            for number, hypotheses in batch:
+                outputs = self.finish(chosen[number], hypotheses, options, decoding)
+                results[indices[number]] = outputs
+            done += len(batch)
+            if progress is not None:
+                progress(done, len(texts))
         return results
+
+    def prepare(self, texts: Sequence[str], first: int) -> dict[int, ModelInput]:
+        """Convert texts, which are not split, to model inputs. Check their lengths.
+
+        Returns the inputs by the indices of their texts. Empty texts are left out, except prompts
+        of a language model.
+
+        first: number of texts in earlier calls, for the line numbers of errors
+        """
+        inputs = [self.task.prepare(text) for text in texts]
+        self.check_input_lengths(inputs, first)
+        return {
+            index: one
+            for index, one in enumerate(inputs)
+            if self.task.source_tokenizer is None or texts[index].strip()
+        }
 
     def predict_inputs(
         self,
@@ -156,7 +198,6 @@ class Predictor:
         options: PredictionOptions,
         sample_indices: Sequence[int],
         *,
-        progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
         on_prediction: OnPrediction | None = None,
     ) -> list[list[Prediction]]:
@@ -164,8 +205,6 @@ class Predictor:
 
         The caller must check the lengths of the inputs first, with `check_input_lengths`.
 
-        sample_indices: one number per input, which acts as a seed. With the same number, an input
-                        gets the same random samples, whatever other inputs are in its batch.
         callback:       receives the tokens while torch generates them, and can cancel an input. An
                         input is identified by its index in `inputs`.
         on_prediction:  receives the outputs of an input as soon as they are known, before longer
@@ -174,239 +213,252 @@ class Predictor:
                         minimum Bayes risk decoding or for exhaustive search. All outputs are also
                         returned at the end.
         """
-        if isinstance(decoding, MinimumBayesRiskConfig):
-            candidates = [
-                self.predict_inputs(
-                    inputs,
-                    search,
-                    replace(options, n_best=count),
-                    sample_indices,
-                    progress=progress,
-                    callback=callback,
+        early = None
+        if on_prediction is not None and not isinstance(decoding, MinimumBayesRiskConfig):
+            early = EarlyPredictions(self, inputs, decoding, options, on_prediction)
+        results: list[list[Prediction]] = [[] for _ in inputs]
+        for batch in self.search(inputs, decoding, options, sample_indices, callback, early):
+            for index, hypotheses in batch:
+                results[index] = (
+                    early.predictions[index]
+                    if early is not None and index in early.predictions
+                    else self.finish(inputs[index], hypotheses, options, decoding)
                 )
-                for search, count in candidate_searches(decoding)
-            ]
-            return [
-                rank_by_expected_utility([*chain.from_iterable(groups)], decoding)[: options.n_best]
-                for groups in zip(*candidates, strict=True)
-            ]
-        newline = newline_id(self.task.target_tokenizer)
-        normalisation = build_normalisation(decoding)
+        return results
+
+    def finish(
+        self,
+        model_input: ModelInput,
+        hypotheses: list[Hypothesis],
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+    ) -> list[Prediction]:
+        """Convert the results of the search `decoding` for an input to predictions."""
+        if not isinstance(decoding, MinimumBayesRiskConfig):
+            hypotheses = self._cut(model_input, hypotheses, decoding)
+        return self.convert(model_input, hypotheses, options)
+
+    def convert(
+        self, model_input: ModelInput, hypotheses: Sequence[Hypothesis], options: PredictionOptions
+    ) -> list[Prediction]:
+        """Convert hypotheses of an input to predictions."""
         reduction = AttentionReduction(options.heads, self.head_choice)
+        return [build_prediction(self.task, model_input, each, reduction) for each in hypotheses]
 
-        def predictions_of(index: int, hypotheses: list[Hypothesis]) -> list[Prediction]:
-            one = inputs[index]
-            if newline is not None and decoding.stop_at_newline:
-                hypotheses = [
-                    cut_at_newline(each, one, newline, normalisation) for each in hypotheses
-                ]
-            return [build_prediction(self.task, one, each, reduction) for each in hypotheses]
+    def _cut(
+        self, model_input: ModelInput, hypotheses: list[Hypothesis], decoding: SearchConfig
+    ) -> list[Hypothesis]:
+        """Cut hypotheses at a newline, if the search asks for it and the model has long texts."""
+        newline = newline_id(self.task.target_tokenizer)
+        if newline is None or not decoding.stop_at_newline:
+            return hypotheses
+        normalisation = build_normalisation(decoding)
+        return [cut_at_newline(each, model_input, newline, normalisation) for each in hypotheses]
 
-        early: dict[int, list[Prediction]] = {}
-
-        def report(index: int, hypotheses: list[Hypothesis]) -> None:
-            if on_prediction is not None and not inputs[index].required_phrases:
-                early[index] = predictions_of(index, hypotheses)
-                on_prediction(index, early[index])
-
-        def convert(index: int, hypotheses: list[Hypothesis]) -> None:
-            if index not in early and not inputs[index].required_phrases:
-                early[index] = predictions_of(index, hypotheses)
-
-        searched = self._search_inputs(
-            inputs,
-            decoding,
-            options,
-            sample_indices,
-            progress=progress,
-            callback=callback,
-            on_finished=None if on_prediction is None else report,
-            on_searched=convert,
-        )
-        if any(one.required_phrases for one in inputs):
-            searched = self._force_phrases(inputs, searched, decoding, options, sample_indices)
-        return [
-            early[index] if index in early else predictions_of(index, hypotheses)
-            for index, hypotheses in enumerate(searched)
-        ]
-
-    def _search_inputs(
+    def search(
         self,
         inputs: Sequence[ModelInput],
-        decoding: SearchConfig,
+        decoding: DecodingConfig,
         options: PredictionOptions,
         sample_indices: Sequence[int],
-        *,
-        progress: ProgressCallback = lambda done, total: None,
         callback: StreamingCallback | None = None,
         on_finished: OnFinished | None = None,
-        on_searched: OnFinished | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each model input, best first.
+    ) -> Iterator[Found]:
+        """Yield the hypotheses of the inputs, one batch after another.
 
-        sample_indices: one number per input, which acts as a seed of random samples
-        progress:       receives the number of finished inputs and the number of all inputs
+        On a GPU, the hypotheses of a batch are yielded while the device searches for those of the
+        next batch. Inputs with required phrases are yielded at the end.
+
+        sample_indices: one number per input, which acts as a seed. With the same number, an input
+                        gets the same random samples, whatever other inputs are in its batch.
         callback:       receives the tokens while torch generates them, and can cancel an input
         on_finished:    receives the index and the hypotheses of an input, as soon as the search for
                         it is finished (see `SearchRequest`)
-        on_searched:    receives the index and the hypotheses of every input. On a GPU it is called
-                        for a batch while the device searches for the outputs of the next batch
         """
-        results: list[list[Hypothesis]] = [[] for _ in inputs]
-        postponed = Postponed()
-        newline = newline_id(self.task.target_tokenizer)
-        torch_decoding = decoding if newline is None else without_end(decoding)
-        reduction = AttentionReduction(options.heads, self.head_choice)
-        done = 0
+        if isinstance(decoding, MinimumBayesRiskConfig):
+            yield from self._minimum_bayes_risk(inputs, decoding, options, sample_indices, callback)
+            return
+        if any(one.required_phrases for one in inputs):
+            yield from self._search_with_phrases(
+                inputs, decoding, options, sample_indices, callback, on_finished
+            )
+            return
+        is_long_text = newline_id(self.task.target_tokenizer) is not None
+        torch_decoding = without_end(decoding) if is_long_text else decoding
         # An engine other than torch limits the memory for its hypotheses by itself, and decodes
         # small batches efficiently.
         width, last_batch_factor = (
             (hypotheses_per_input(decoding), LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
         )
+        running: StartedBatch | None = None
         for indices in self._batches(inputs, width, last_batch_factor):
-            batch = [inputs[index] for index in indices]
-            has_exclusions = any(one.excluded is not None for one in batch)
-
-            def report(
-                row: int, hypotheses: list[Hypothesis], indices: Sequence[int] = indices
-            ) -> None:
-                if on_finished is not None:
-                    on_finished(indices[row], hypotheses)
-
-            request = SearchRequest(
-                max_lengths=[output_limit(each, decoding, self.model, newline) for each in batch],
-                prefixes=[each.prefix for each in batch],
-                n_best=options.n_best,
-                keep_attention=reduction.reduce if options.stores_attention else None,
-                indices=[sample_indices[index] for index in indices],
-                excluded=[one.excluded or ExcludedTokens() for one in batch]
-                if has_exclusions
-                else None,
-                on_finished=None if on_finished is None else report,
-            )
-            searched: list[list[Hypothesis] | None] = [None] * len(batch)
+            batch = self._batch(inputs, indices, decoding, options, sample_indices)
             if self.engine is not None:
-                searched = self.engine.search(batch, request, decoding, options.probabilities)
-            torch_rows = [row for row, hypotheses in enumerate(searched) if hypotheses is None]
-            parts: list[Searched] = []
-            if torch_rows:
-                parts = run_in_halves(
-                    lambda part: self._search(part, torch_decoding, callback, postponed.run),
-                    SearchBatch(batch, indices, request).only(torch_rows),
-                    SearchBatch.halves,
+                searched = self.engine.search(
+                    batch.inputs, batch.request, decoding, options.probabilities
                 )
-            done += len(indices)
+                results = zip(indices, searched, strict=True)
+                if done := [(index, found) for index, found in results if found is not None]:
+                    yield done
+                batch = batch.only([row for row, found in enumerate(searched) if found is None])
+            parts = [batch] if batch.inputs else []
+            while parts:
+                part = parts.pop(0)
+                started = self._start(part, torch_decoding, callback, on_finished)
+                if started is not None and running is not None:
+                    yield running.read()
+                    running = None
+                if started is None or not started.finish(self.device):
+                    parts = [*part.halves(), *parts]
+                elif started.search is not None and self.device.type in ASYNCHRONOUS_DEVICES:
+                    running = started
+                else:
+                    yield started.read()
+        if running is not None:
+            yield running.read()
 
-            def read(
-                indices: Sequence[int] = indices,
-                searched: list[list[Hypothesis] | None] = searched,
-                torch_rows: Sequence[int] = torch_rows,
-                parts: Sequence[Searched] = parts,
-                done: int = done,
-            ) -> None:
-                from_torch = chain.from_iterable(part() for part in parts)
-                for row, hypotheses in zip(torch_rows, from_torch, strict=True):
-                    searched[row] = hypotheses
-                for index, input_hypotheses in zip(indices, searched, strict=True):
-                    results[index] = input_hypotheses or []
-                    if on_searched is not None:
-                        on_searched(index, results[index])
-                progress(done, len(inputs))
-
-            postponed.run()
-            postponed.work = read
-            if self.device.type not in ASYNCHRONOUS_DEVICES:
-                postponed.run()
-        postponed.run()
-        return results
-
-    def _force_phrases(
+    def _batch(
         self,
         inputs: Sequence[ModelInput],
-        searched: Sequence[list[Hypothesis]],
+        indices: Sequence[int],
         decoding: SearchConfig,
         options: PredictionOptions,
         sample_indices: Sequence[int],
-    ) -> list[list[Hypothesis]]:
-        """Return hypotheses that contain the required phrases of their input.
+    ) -> SearchBatch:
+        """Return a batch of some inputs, with the request for their search."""
+        batch = [inputs[index] for index in indices]
+        newline = newline_id(self.task.target_tokenizer)
+        reduction = AttentionReduction(options.heads, self.head_choice)
+        excluded = None
+        if any(one.excluded is not None for one in batch):
+            excluded = [one.excluded or ExcludedTokens() for one in batch]
+        request = SearchRequest(
+            max_lengths=[output_limit(each, decoding, self.model, newline) for each in batch],
+            prefixes=[each.prefix for each in batch],
+            n_best=options.n_best,
+            keep_attention=reduction.reduce if options.stores_attention else None,
+            indices=[sample_indices[index] for index in indices],
+            excluded=excluded,
+        )
+        return SearchBatch(batch, indices, request)
 
-        If a hypothesis lacks a required phrase or contains it too often, torch searches again for
-        this input. If no search succeeds, the hypotheses of the last search are returned.
-
-        searched: the hypotheses of each input, from a search without required phrases
-        """
-        predictor = replace(self, engine=None, compiled=False)
-
-        def search(
-            new_inputs: Sequence[ModelInput], indices: Sequence[int]
-        ) -> list[list[Hypothesis]]:
-            samples = [sample_indices[index] for index in indices]
-            return predictor._search_inputs(new_inputs, decoding, options, samples)
-
-        def attend(one: ModelInput, tokens: Sequence[int]) -> Tensor | None:
-            reduction = AttentionReduction(False, self.head_choice)
-            with torch.inference_mode():
-                memory = self.encode([one])
-                [output] = force(self.model.decoder, memory, [tokens], reduction.reduce, ends=False)
-            return None if output.attention is None else reduction.maps(output.attention).alignment
-
-        def complete(new_inputs: Sequence[ModelInput]) -> list[Hypothesis]:
-            greedy = greedy_config(decoding).model_copy(update={"score_prefix": True})
-            indices = [0] * len(new_inputs)
-            found = predictor._search_inputs(new_inputs, greedy, TEXT_ONLY, indices)
-            return [hypothesis for [hypothesis] in found]
-
-        limits = [output_limit(one, decoding, self.model, None) for one in inputs]
-        forcer = PhraseForcer(self.task, search, attend, complete)
-        return forcer.force(inputs, searched, limits)
-
-    def _search(
+    def _start(
         self,
         batch: SearchBatch,
         decoding: SearchConfig,
         callback: StreamingCallback | None,
-        meanwhile: Callable[[], None],
-    ) -> Searched:
-        """Search with torch. Uses the fastest implementation for the device and the request.
+        on_finished: OnFinished | None,
+    ) -> StartedBatch | None:
+        """Start a search with torch. Uses the fastest version for the device and the request.
 
-        Returns a function that returns the hypotheses of each input.
-
-        meanwhile: may be called once, while the device searches
+        On a CPU, the search is finished when this method returns. Returns None if memory runs out.
         """
         search = build_search(decoding, self.task.target_tokenizer)
-        decoder, request = self.model.decoder, batch.request
+        decoder: StepDecoder = self.model.decoder
+        request = batch.request
+        if on_finished is not None:
+            request = replace(request, on_finished=FinishedInputs(batch.indices, on_finished))
         in_precision = torch.autocast(
             self.device.type, self.precision, enabled=self.precision is not None
         )
-        with torch.inference_mode(), in_precision, as_current_device(self.device):
-            memory = self.encode(batch.inputs)
-            if callback is not None:
-                streaming = StreamingDecoder(decoder, callback, batch.indices, request.max_lengths)
-                hypotheses = search(streaming, memory, request)
-                return lambda: hypotheses
-            search = select_fastest(search, self.device, self.precision, compiled=self.compiled)
-            if isinstance(search, CapturedSearch) and can_run_static(decoder, request):
-                started = search.start(decoder, memory, request)
-                meanwhile()
-                started.finish()
-                return started.hypotheses
-            hypotheses = search(decoder, memory, request)
-            return lambda: hypotheses
+        try:
+            with torch.inference_mode(), in_precision, as_current_device(self.device):
+                memory = self.encode(batch.inputs)
+                if callback is not None:
+                    decoder = StreamingDecoder(
+                        decoder, callback, batch.indices, request.max_lengths
+                    )
+                    return StartedBatch(batch, search(decoder, memory, request))
+                search = select_fastest(search, self.device, self.precision, compiled=self.compiled)
+                if isinstance(search, CapturedSearch) and can_run_static(decoder, request):
+                    return StartedBatch(batch, search=search.start(decoder, memory, request))
+                return StartedBatch(batch, search(decoder, memory, request))
+        except torch.OutOfMemoryError as error:
+            batch.check_divisible(error)
+        # Free memory only after the exception is released: its traceback references the tensors.
+        free_gpu_memory()
+        return None
+
+    def _minimum_bayes_risk(
+        self,
+        inputs: Sequence[ModelInput],
+        decoding: MinimumBayesRiskConfig,
+        options: PredictionOptions,
+        sample_indices: Sequence[int],
+        callback: StreamingCallback | None,
+    ) -> Iterator[Found]:
+        """Yield the candidates of each input, ranked by expected utility."""
+        candidates: list[list[Hypothesis]] = [[] for _ in inputs]
+        searches = candidate_searches(decoding)
+        for number, (config, count) in enumerate(searches, start=1):
+            search = self.search(
+                inputs, config, replace(options, n_best=count), sample_indices, callback
+            )
+            for batch in search:
+                for index, found in batch:
+                    candidates[index] += self._cut(inputs[index], found, config)
+                if number == len(searches):
+                    yield [
+                        (index, self._rank(inputs[index], candidates[index], decoding, options))
+                        for index, _ in batch
+                    ]
+
+    def _rank(
+        self,
+        model_input: ModelInput,
+        candidates: Sequence[Hypothesis],
+        decoding: MinimumBayesRiskConfig,
+        options: PredictionOptions,
+    ) -> list[Hypothesis]:
+        decode, hidden = self.task.target_tokenizer.decode, model_input.hidden_prefix
+        texts = [decode(each.tokens[hidden:]) for each in candidates]
+        ranked = rank_by_expected_utility(texts, decoding)[: options.n_best]
+        return [replace(candidates[index], score=score) for index, score in ranked]
+
+    def _search_with_phrases(
+        self,
+        inputs: Sequence[ModelInput],
+        decoding: SearchConfig,
+        options: PredictionOptions,
+        sample_indices: Sequence[int],
+        callback: StreamingCallback | None,
+        on_finished: OnFinished | None,
+    ) -> Iterator[Found]:
+        """Yield the hypotheses of inputs, some of which have required phrases.
+
+        The hypotheses of inputs with required phrases are yielded at the end. If one of them lacks a
+        phrase or contains it too often, torch searches again for this input.
+        """
+        free = [replace(one, required_phrases=()) for one in inputs]
+        with_phrases: dict[int, list[Hypothesis]] = {}
+        for batch in self.search(free, decoding, options, sample_indices, callback, on_finished):
+            for index, found in batch:
+                if inputs[index].required_phrases:
+                    with_phrases[index] = found
+            if done := [each for each in batch if each[0] not in with_phrases]:
+                yield done
+        indices = sorted(with_phrases)
+        required = [inputs[index] for index in indices]
+        samples = [sample_indices[index] for index in indices]
+        predictor = replace(self, engine=None, compiled=False)
+        forcer = PhraseForcer(self.task, PhraseSearch(predictor, decoding, options, samples))
+        limits = [output_limit(one, decoding, self.model, None) for one in required]
+        forced = forcer.force(required, [with_phrases[index] for index in indices], limits)
+        yield list(zip(indices, forced, strict=True))
 
     def score(
         self,
         texts: Sequence[str],
         targets: Sequence[str],
-        options: PredictionOptions = WITH_ATTENTION,
+        options: PredictionOptions,
         normalisation: LengthNormalisation = PER_TOKEN,
-    ) -> list[Prediction]:
-        """Return a prediction for each given target, with the log-probabilities of its tokens.
+    ) -> list[tuple[ModelInput, Hypothesis]]:
+        """Return the input of each text, and its given target with its log-probabilities.
 
         targets:       one target per text
         options:       only `attention` and `heads` are used
         normalisation: defines how the score of a target depends on its length
         """
-        reduction = AttentionReduction(options.heads, self.head_choice)
         inputs = [self.task.prepare(text) for text in texts]
         tokenizer = self.task.target_tokenizer
         target_ids = [
@@ -420,25 +472,63 @@ class Predictor:
             )
         self.check_input_lengths(inputs)
         self.check_target_lengths(target_ids)
+        return [
+            (one, hypothesis)
+            for one, hypothesis in zip(
+                inputs,
+                self._force(
+                    inputs,
+                    [(*target, END) if has_end else target for target in target_ids],
+                    AttentionReduction(options.heads, self.head_choice)
+                    if options.stores_attention
+                    else None,
+                    normalisation,
+                ),
+                strict=True,
+            )
+        ]
 
-        def score_batch(indices: list[int]) -> list[Hypothesis]:
+    def add_attention(self, outputs: Sequence[tuple[ModelInput, Hypothesis]]) -> list[Prediction]:
+        """Return outputs as predictions with attention, which forced decoding computes.
+
+        outputs: pairs of an input and one of its outputs
+        """
+        reduction = AttentionReduction(False, self.head_choice)
+        forced = self._force(
+            [one for one, _ in outputs],
+            [(*each.tokens, *[END] * each.finished) for _, each in outputs],
+            reduction,
+        )
+        return [
+            build_prediction(self.task, one, replace(each, attention=other.attention), reduction)
+            for (one, each), other in zip(outputs, forced, strict=True)
+        ]
+
+    def _force(
+        self,
+        inputs: Sequence[ModelInput],
+        targets: Sequence[Sequence[int]],
+        reduction: AttentionReduction | None,
+        normalisation: LengthNormalisation = PER_TOKEN,
+    ) -> list[Hypothesis]:
+        """Return each target as a hypothesis. END is part of a target if it belongs to it."""
+
+        def force_batch(indices: list[int]) -> list[Hypothesis]:
             with torch.inference_mode(), as_current_device(self.device):
                 return force(
                     self.model.decoder,
                     self.encode([inputs[index] for index in indices]),
-                    [target_ids[index] for index in indices],
-                    reduction.reduce if options.stores_attention else None,
+                    [targets[index] for index in indices],
+                    None if reduction is None else reduction.reduce,
                     normalisation,
-                    has_end,
+                    ends=False,
                 )
 
         results: dict[int, Hypothesis] = {}
         for indices in self._batches(inputs):
-            parts = run_in_halves(score_batch, indices, halves)
+            parts = run_in_halves(force_batch, indices, halves)
             results.update(zip(indices, chain.from_iterable(parts), strict=True))
-        return [
-            build_prediction(self.task, one, results[i], reduction) for i, one in enumerate(inputs)
-        ]
+        return [results[index] for index in range(len(inputs))]
 
     def _batches(
         self,
@@ -499,3 +589,70 @@ class Predictor:
             f"the model generates at most {limit} tokens, END included. Shorten these {name}, or "
             f"train with a larger {' and '.join(self.model.target_limits)}:",
         )
+
+
+@dataclass
+class EarlyPredictions:
+    """Converts the hypotheses of an input as soon as its search is finished, and reports them.
+
+    Inputs with required phrases are left out, because their search can be repeated.
+
+    predictions: the outputs that were reported, by the index of the input
+    """
+
+    predictor: Predictor
+    inputs: Sequence[ModelInput]
+    decoding: SearchConfig
+    options: PredictionOptions
+    on_prediction: OnPrediction
+    predictions: dict[int, list[Prediction]] = field(default_factory=dict)
+
+    def __call__(self, index: int, hypotheses: list[Hypothesis]) -> None:
+        if self.inputs[index].required_phrases:
+            return
+        finish = self.predictor.finish
+        self.predictions[index] = finish(
+            self.inputs[index], hypotheses, self.options, self.decoding
+        )
+        self.on_prediction(index, self.predictions[index])
+
+
+@dataclass(frozen=True)
+class PhraseSearch:
+    """The searches that force required phrases into outputs (see `PhraseForcer`)."""
+
+    predictor: Predictor
+    decoding: SearchConfig
+    options: PredictionOptions
+    sample_indices: Sequence[int]
+
+    def search(
+        self, inputs: Sequence[ModelInput], indices: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        samples = [self.sample_indices[index] for index in indices]
+        return self._search(inputs, self.decoding, self.options, samples)
+
+    def attend(self, one: ModelInput, tokens: Sequence[int]) -> Tensor | None:
+        reduction = AttentionReduction(False, self.predictor.head_choice)
+        with torch.inference_mode():
+            memory = self.predictor.encode([one])
+            decoder = self.predictor.model.decoder
+            [output] = force(decoder, memory, [tokens], reduction.reduce, ends=False)
+        return None if output.attention is None else reduction.maps(output.attention).alignment
+
+    def complete(self, inputs: Sequence[ModelInput]) -> list[Hypothesis]:
+        greedy = greedy_config(self.decoding).model_copy(update={"score_prefix": True})
+        found = self._search(inputs, greedy, TEXT_ONLY, [0] * len(inputs))
+        return [hypothesis for [hypothesis] in found]
+
+    def _search(
+        self,
+        inputs: Sequence[ModelInput],
+        decoding: SearchConfig,
+        options: PredictionOptions,
+        sample_indices: Sequence[int],
+    ) -> list[list[Hypothesis]]:
+        free = [replace(one, required_phrases=()) for one in inputs]
+        batches = self.predictor.search(free, decoding, options, sample_indices)
+        found = dict(chain.from_iterable(batches))
+        return [found[index] for index in range(len(inputs))]

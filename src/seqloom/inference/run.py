@@ -3,10 +3,13 @@
 Its methods translate, label, complete and score texts, caption images, and evaluate the model.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack
+from weakref import ref
 
 import torch
 
@@ -34,6 +37,7 @@ from seqloom.inference.evaluation.report import (
     evaluate_outputs,
     likelihood_scores,
 )
+from seqloom.inference.later_attention import UnreadAttention
 from seqloom.inference.options import (
     DEFAULT_OPTIONS,
     TEXT_ONLY,
@@ -55,7 +59,7 @@ from seqloom.inference.target_language import TargetLanguages
 from seqloom.inference.texts.preparation import Preparation, max_segment_tokens, unknown_parts
 from seqloom.inference.texts.segments import (
     PreparedTexts,
-    SegmentOutputs,
+    TextOutputs,
     add_pivot_reports,
     repeat_options,
 )
@@ -65,6 +69,9 @@ from seqloom.runs.bundle import Bundle, load_bundle
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.sentences import SegmentedText
 from seqloom.text.vocabulary import SPECIAL_TOKENS
+
+PROGRESS_REPORTS = 100
+"""A progress callback is called at most about this often in one call."""
 
 
 class Run:
@@ -156,30 +163,96 @@ class Run:
                   `options.to` lists several languages, only the translation into the last
                   language is counted.
         """
+        outputs: list[list[Prediction]] = [[] for _ in texts]
+        reported = 0
+        for done, (index, found) in enumerate(self.predictions(texts, options, **changes), 1):
+            outputs[index] = found
+            if progress is not None and (
+                done == len(texts) or done - reported >= len(texts) / PROGRESS_REPORTS
+            ):
+                progress(done, len(texts))
+                reported = done
+        return outputs
+
+    def predictions(
+        self,
+        texts: Sequence[str],
+        options: PredictionOptions = DEFAULT_OPTIONS,
+        **changes: Unpack[OptionValues],
+    ) -> Iterator[tuple[int, list[Prediction]]]:
+        """Return an iterator over the texts: the index of each, and its outputs, best first.
+
+        A text comes as soon as its outputs are complete. Texts of similar length are decoded
+        together, so they do not come in their order. Pivot languages are translated first.
+        """
         options = change_options(options, changes)
-        if options.attention is None and not options.heads:
-            options = replace(options, attention=self.engine.kind in ("auto", "torch"))
+        decoding = self._check(texts, options)
+        unread = self._unread_attention(options)
+        if not self.config.has_text_source:  # the texts are paths of images, or frames
+            return self._predict_whole(texts, options, decoding, unread)
+        *pivots, last = self.languages.path(options.to)
+        sources: Sequence[str | SegmentedText] = texts
+        by_pivots: list[list[Prediction]] = [[] for _ in texts]
+        for pivot in pivots:
+            pivot_options = replace(
+                options, n_best=1, attention=False, heads=False, probabilities="none"
+            )
+            prepared = self.prepare_texts(sources, pivot_options, decoding, pivot, use_prefix=False)
+            found = dict(self._search(prepared, replace(pivot_options, prefixes=None), decoding))
+            # The segments are joined at the end. Lower-case outputs could not be split again.
+            sources = [found[index].best() for index in range(len(texts))]
+            for index, reports in enumerate(by_pivots):
+                reports += found[index].finish()
+        prepared = self.prepare_texts(sources, options, decoding, last)
+        finish = TextFinish(
+            self.source_tags, set(self.source_tags.missing(texts)), by_pivots, unread
+        )
+        return map(finish, self._search(prepared, options, decoding))
+
+    def _unread_attention(self, options: PredictionOptions) -> UnreadAttention | None:
+        """Return what computes attention when it is read. None if it is stored, or not wanted."""
+        if options.attention is not None or options.heads:
+            return None
+        folders = (self.folder, *self.partners)
+        load_again = partial(_load_again, folders, self.settings, self.weights_digest)
+        return UnreadAttention(ref(self.predictor), load_again)
+
+    def _check(self, texts: Sequence[str], options: PredictionOptions) -> DecodingConfig:
+        """Return the search to use. Raises an error if this run cannot serve the request."""
         if isinstance(self.task.signature.source, NoSource):
             raise ConfigError(
                 f"{self.folder}: this is a language model, which has no source to translate. Use "
                 "`complete`"
             )
         check_texts(texts)
-        chosen = resolve_decoding(self.config.decoding, options)
-        check_n_best(chosen, options.n_best)
+        decoding = resolve_decoding(self.config.decoding, options)
+        check_n_best(decoding, options.n_best)
         if options.glossary is not None:
             self._check_glossary(options)
-        if not self.config.has_text_source:  # the texts are paths of images, or frames
-            engine = self.engines.choose_for_inputs(len(texts), self.engine, chosen, options)
-            return engine.apply(self.predictor).predict(texts, chosen, options, progress)
-        predictions = self._predict_texts(texts, options, chosen, progress)
-        for index in self.source_tags.missing(texts):
-            warning = self.source_tags.warning([1], 1, "text")
-            predictions[index] = [
-                replace(output, warnings=(warning, *output.warnings))
-                for output in predictions[index]
-            ]
-        return predictions
+        return decoding
+
+    def _predict_whole(
+        self,
+        texts: Sequence[str],
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        unread: UnreadAttention | None,
+    ) -> Iterator[tuple[int, list[Prediction]]]:
+        """Yield the outputs of texts that are not split: paths of images, or frames."""
+        engine = self.engines.choose_for_inputs(len(texts), self.engine, decoding, options)
+        predictor = engine.apply(self.predictor)
+        inputs = predictor.prepare(texts, options.first)
+        yield from (
+            (index, [Prediction("", 0.0)]) for index in range(len(texts)) if index not in inputs
+        )
+        indices, chosen = list(inputs), list(inputs.values())
+        samples = [options.first + index for index in indices]
+        for batch in predictor.search(chosen, decoding, options, samples):
+            for number, hypotheses in batch:
+                outputs = predictor.finish(chosen[number], hypotheses, options, decoding)
+                if unread is not None:
+                    unread.add(outputs, {0: chosen[number]}, {0: hypotheses})
+                yield indices[number], outputs
 
     def _check_glossary(self, options: PredictionOptions) -> None:
         """Raise a ConfigError if this run or these options do not support a glossary."""
@@ -193,43 +266,6 @@ class Run:
                 "a glossary cannot be used with pivot languages, because its source phrases do not "
                 "occur in the pivot language. Translate in two steps, or remove the glossary"
             )
-
-    def _predict_texts(
-        self,
-        texts: Sequence[str],
-        options: PredictionOptions,
-        decoding: DecodingConfig,
-        progress: ProgressCallback | None,
-    ) -> list[list[Prediction]]:
-        """Translate texts.
-
-        If `options.to` lists several languages, translates into the first language, the result into
-        the second, and so on.
-        """
-        *pivots, last = self.languages.path(options.to)
-        sources: Sequence[str | SegmentedText] = texts
-        by_pivots: list[tuple[Prediction, ...]] = [() for _ in texts]
-        for pivot in pivots:
-            pivot_options = replace(
-                options, n_best=1, attention=False, heads=False, probabilities="none"
-            )
-            prepared = self.prepare_texts(sources, pivot_options, decoding, pivot, use_prefix=False)
-            outputs = self._search(prepared, replace(pivot_options, prefixes=None), decoding)
-            by_pivots = [
-                (*before, best)
-                for before, [best] in zip(by_pivots, prepared.join(outputs), strict=True)
-            ]
-            # The segments are joined at the end. Lower-case outputs could not be split again.
-            sources = prepared.best_outputs(outputs)
-        prepared = self.prepare_texts(sources, options, decoding, last)
-        outputs = self._search(prepared, options, decoding, progress)
-        with without_garbage_collection():
-            return [
-                [add_pivot_reports(prediction, pivot_outputs) for prediction in predictions]
-                for predictions, pivot_outputs in zip(
-                    prepared.join(outputs), by_pivots, strict=True
-                )
-            ]
 
     def prepare_texts(
         self,
@@ -249,9 +285,8 @@ class Run:
         tag:        target language tag to put in front of each segment. None: do not add a tag
         use_prefix: if False, the outputs need not start with the prefixes in `options`
         """
-        self.languages.add_tag(
-            [text if isinstance(text, str) else text.text for text in texts], tag, options.first
-        )
+        plain = [text if isinstance(text, str) else text.text for text in texts]
+        self.languages.check_tags(plain, tag, options.first)
         config = self.config
         preparation = Preparation(
             self.task,
@@ -269,32 +304,59 @@ class Run:
         return prepared
 
     def _search(
-        self,
-        prepared: PreparedTexts,
-        options: PredictionOptions,
-        decoding: DecodingConfig,
-        progress: ProgressCallback | None = None,
-    ) -> list[SegmentOutputs]:
-        """Decode the segments of all texts. Returns the outputs, grouped by text."""
+        self, prepared: PreparedTexts, options: PredictionOptions, decoding: DecodingConfig
+    ) -> Iterator[tuple[int, TextOutputs]]:
+        """Yield the index of each text and the outputs of its segments, when they are complete."""
+        texts = [TextOutputs(self.task, text) for text in prepared.texts]
+        for number, text in enumerate(texts):
+            if text.is_complete:
+                yield number, text
+        segments = [(number, index) for number, text in enumerate(texts) for index in text.inputs]
         first = prepared.search_inputs
         count = len(first.inputs)
         engine = self.engines.choose_for_inputs(count, self.engine, decoding, options)
+        predictor = engine.apply(self.predictor)
+        incomplete: list[tuple[int, int]] = []
+        for batch in predictor.search(first.inputs, decoding, options, first.sample_indices):
+            complete = []
+            with without_garbage_collection():
+                for position, hypotheses in batch:
+                    number, index = segments[position]
+                    text = texts[number]
+                    text.hypotheses[index] = hypotheses
+                    text.found[index] = predictor.finish(
+                        first.inputs[position], hypotheses, options, decoding
+                    )
+                    if len(text.found) == len(text.inputs):
+                        complete.append(number)
+            for number in complete:
+                if texts[number].is_complete:
+                    yield number, texts[number]
+                else:
+                    incomplete += [(number, index) for index in texts[number].incomplete]
+        yield from self._search_again(texts, sorted(incomplete), options, decoding)
 
-        def report(done: int, total: int) -> None:
-            # Segments are decoded in the order of their lengths, so the number of complete texts is
-            # an estimate until the last segment.
-            if progress is not None:
-                progress(len(prepared.texts) * done // total, len(prepared.texts))
+    def _search_again(
+        self,
+        texts: Sequence[TextOutputs],
+        segments: Sequence[tuple[int, int]],
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+    ) -> Iterator[tuple[int, TextOutputs]]:
+        """Translate segments again without their protected spans. Yield their texts.
 
-        outputs = engine.apply(self.predictor).predict_inputs(
-            first.inputs, decoding, options, first.sample_indices, progress=report
-        )
-        second = prepared.repeat(outputs)
-        repeated = self.predictor.predict_inputs(
-            second.inputs, decoding, repeat_options(options), second.sample_indices
-        )
-        with without_garbage_collection():
-            return prepared.segment_outputs(outputs, repeated)
+        segments: the index of the text and of the segment
+        """
+        inputs = [texts[number].input_without_spans(index) for number, index in segments]
+        samples = [texts[number].text.segments[index].sample_index for number, index in segments]
+        options = repeat_options(options)
+        for batch in self.predictor.search(inputs, decoding, options, samples):
+            for position, hypotheses in batch:
+                number, index = segments[position]
+                outputs = self.predictor.finish(inputs[position], hypotheses, options, decoding)
+                texts[number].again[index] = outputs
+                if texts[number].is_complete:
+                    yield number, texts[number]
 
     def choose_engine(
         self,
@@ -389,15 +451,15 @@ class Run:
         sources: Sequence[str],
         targets: Sequence[str],
         *,
-        attention: bool = True,
+        attention: bool | None = None,
         heads: bool = False,
     ) -> list[Prediction]:
         """Return each given target as a prediction, with the log-probabilities of its tokens.
 
         sources:   one text per target. Empty strings for a language model.
-        attention: if True, attention weights are returned
-        heads:     if this and `attention` are True, the attention weights of every layer and head
-                   are returned as well
+        attention: if True, the attention weights are computed with the scores. If None, they are
+                   computed when they are first read. If False, there are none
+        heads:     if True, the attention weights of every layer and head are returned as well
         """
         check_texts(sources)
         check_texts(targets)
@@ -406,16 +468,21 @@ class Run:
                 f"got {len(sources):,} sources and {len(targets):,} targets. Give as many targets as "
                 "sources"
             )
-        predictions = self.predictor.score(
+        options = PredictionOptions(attention=attention, heads=heads)
+        scored = self.predictor.score(
             self.languages.add_tag(sources, None),
             targets,
-            PredictionOptions(attention=attention, heads=attention and heads),
+            options,
             build_normalisation(self.config.decoding),
         )
-        return [
-            replace(prediction, unknown=unknown_parts(self.task, source))
-            for source, prediction in zip(sources, predictions, strict=True)
-        ]
+        unread = self._unread_attention(options)
+        predictions = []
+        for source, (one, hypothesis) in zip(sources, scored, strict=True):
+            outputs = self.predictor.convert(one, [hypothesis], options)
+            if unread is not None:
+                unread.add(outputs, {0: one}, {0: [hypothesis]})
+            predictions.append(replace(outputs[0], unknown=unknown_parts(self.task, source)))
+        return predictions
 
     def evaluate(
         self,
@@ -481,6 +548,32 @@ def _choose(option: bool | None, default: bool, config: RunConfig) -> bool:
     return isinstance(config.task, TranslationConfig) and (default if option is None else option)
 
 
+@dataclass(frozen=True)
+class TextFinish:
+    """Returns the predictions for a text from the outputs of its segments.
+
+    missing_tags: indices of the texts that contain none of the tags of the run
+    by_pivots:    for each text, its translations into the pivot languages
+    unread:       computes the attention of the outputs when it is read; None if it is stored
+    """
+
+    source_tags: SourceTags
+    missing_tags: AbstractSet[int]
+    by_pivots: Sequence[Sequence[Prediction]]
+    unread: UnreadAttention | None
+
+    def __call__(self, found: tuple[int, TextOutputs]) -> tuple[int, list[Prediction]]:
+        index, text = found
+        outputs = text.finish()
+        if self.unread is not None:
+            self.unread.add(outputs, text.inputs, text.hypotheses, text)
+        outputs = [add_pivot_reports(each, self.by_pivots[index]) for each in outputs]
+        if index in self.missing_tags:
+            warning = self.source_tags.warning([1], 1, "text")
+            outputs = [replace(each, warnings=(warning, *each.warnings)) for each in outputs]
+        return index, outputs
+
+
 def load(
     folder: str | Path | Sequence[str | Path],
     settings: Sequence[str] = (),
@@ -500,3 +593,17 @@ def load(
         raise ConfigError("no run folder given. Give one folder, or several for an ensemble")
     bundles = [load_bundle(Path(each), device, settings) for each in folders]
     return Run(join_bundles(bundles), device, engine)
+
+
+def _load_again(folders: Sequence[Path], settings: Sequence[str], digest: str) -> Predictor:
+    """Load a run again, to compute the attention of its outputs.
+
+    digest: digest of the weights that generated the outputs
+    """
+    run = load(folders, settings)
+    if run.weights_digest != digest:
+        raise ConfigError(
+            f"{run.folder}: has other weights than those that generated this output, so its "
+            "attention cannot be computed. Keep the run in a variable, or pass attention=True"
+        )
+    return run.predictor

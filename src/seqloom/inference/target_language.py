@@ -1,7 +1,7 @@
 """Target languages of multilingual runs. A tag in front of each source text names the language."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from seqloom.config.loading.error_messages import closest_match
 from seqloom.config.schema.corpora import tag_display_name
@@ -74,9 +74,16 @@ class TargetLanguages:
         """Return the texts, with the language tag `tag` in front of each non-empty text.
 
         If the run has a single target language, or if `tag` is None, the texts are returned
-        unchanged.
+        unchanged. Raises the errors of `check_tags`.
+        """
+        self.check_tags(texts, tag, first)
+        if not self.tags or tag is None:
+            return list(texts)
+        return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
 
-        Raises a DataError for a run with several target languages
+    def check_tags(self, texts: Sequence[str], tag: str | None, first: int = 0) -> None:
+        """Raise a DataError for a run with several target languages
+
         - if `tag` is given and a text already starts with a tag, or
         - if `tag` is None and a non-empty text does not start with a tag.
 
@@ -85,7 +92,7 @@ class TargetLanguages:
                numbers in error messages.
         """
         if not self.tags:
-            return list(texts)
+            return
         tags = Tags(self.tags, self.normalization)
         has_tag = [bool(tags.first(text.strip())[0]) for text in texts]
         if tag is None:
@@ -96,14 +103,13 @@ class TargetLanguages:
                     f"{_list_lines(missing, first)}. Choose one with --to (to= in Python), or "
                     f"start the line with its tag, such as {self.tags[0]}. Available: {self.names}"
                 )
-            return list(texts)
+            return
         tagged = [i for i in range(len(texts)) if has_tag[i]]
         if tagged:
             raise DataError(
                 f"--to {tag_display_name(tag)} is set, but there is already a tag in "
                 f"{_list_lines(tagged, first)}. Remove --to, or remove the tag"
             )
-        return [f"{tag} {text.strip()}" if text.strip() else text for text in texts]
 
     def without_tag(self, output: Prediction, tag: str | None) -> Prediction:
         """Return the output with a word alignment that leaves out the tag of the source.
@@ -114,7 +120,7 @@ class TargetLanguages:
         if tag is None or not self.tag_is_in_source:
             return output
         kept = tuple((source - 1, target) for source, target in output.alignment if source)
-        return replace(output, alignment=kept)
+        return output.with_attention(alignment=kept)
 
 
 def _list_lines(indices: Sequence[int], first: int) -> str:

@@ -243,7 +243,9 @@ def _align_pairs(run: Run, pairs: Sequence[SentencePair]) -> list[WordAlignment]
     from seqloom.analysis.output import no_attention_error
     from seqloom.inference.alignment import word_alignment
 
-    predictions = run.score([source for source, _ in pairs], [target for _, target in pairs])
+    predictions = run.score(
+        [source for source, _ in pairs], [target for _, target in pairs], attention=True
+    )
     if any(prediction.alignment_weights is None for prediction in predictions):
         raise no_attention_error(run)
     return [word_alignment(prediction) for prediction in predictions]

@@ -200,7 +200,7 @@ def _draw_attention(console: Console, run: Run) -> None:
     """
     from seqloom.viz.attention_terminal import draw_attention
 
-    [first] = run.translate(SENTENCES[:1])
+    [first] = run.translate(SENTENCES[:1], attention=True)
     if first.attention is None:
         return
     print_line("")

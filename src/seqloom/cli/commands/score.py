@@ -38,7 +38,7 @@ def score(
         total = count_lines(files[:1], prints=True)
         for rows in read_aligned_lines(files):
             sources = ["" if is_language_model else row[0] for row in rows]
-            predictions = run.score(sources, [row[-1] for row in rows])
+            predictions = run.score(sources, [row[-1] for row in rows], attention=False)
             report.add_lines(sources, predictions)
             for prediction in predictions:
                 print_line(f"{sum(prediction.log_probabilities):.6f}")

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from seqloom.inference.prediction import Prediction
+from seqloom.inference.texts.preparation import unknown_parts
+from seqloom.tasks.token_task import TokenTask
 
 MAX_LISTED = 5
 """Maximum number of line numbers, and of parts of the source, in a message."""
@@ -174,3 +176,14 @@ def report_messages(
     for output in outputs:
         report.add(output)
     return report.messages()
+
+
+def unknown_messages(task: TokenTask, texts: Sequence[str], unit: str) -> list[str]:
+    """Return a message if some texts contain characters or words that the vocabulary lacks.
+
+    unit: word for a text in the message, for example "text" or "source"
+    """
+    if task.source_tokenizer is None:
+        return []
+    found = [Prediction("", 0.0, unknown=unknown_parts(task, text)) for text in texts]
+    return report_messages(found, task.source_tokenizer.unknown_unit, unit)

@@ -15,7 +15,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from seqloom.inference.prediction import Prediction
+from seqloom.inference.prediction import OutputAttention, Prediction
 from seqloom.metrics.subword_merging import NO_WORD
 
 _WORD = re.compile(r"\S+")
@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class WordMaps:
-    """New word indices for a prediction, for example the indices of its words in a longer text.
+    """New word indices for an output, for example the indices of its words in a longer text.
 
     In each list, item i is the new index of word i, or -1 if this word has no new index.
 
@@ -38,20 +38,20 @@ class WordMaps:
     source: Sequence[int]
     target: Sequence[int]
 
-    def apply(self, prediction: Prediction) -> Prediction:
-        """Return a copy of a prediction with new word indices, taken from the lists of this object.
+    def apply(self, values: OutputAttention) -> OutputAttention:
+        """Return a copy with new word indices, taken from the lists of this object.
 
         Removes an alignment link if one of its words has no new index.
         """
         links = dict.fromkeys(
             (_look_up(self.aligned, source), _look_up(self.target, target))
-            for source, target in prediction.alignment
+            for source, target in values.alignment
         )
         return replace(
-            prediction,
+            values,
             alignment=tuple(link for link in links if NO_WORD not in link),
-            word_of=tuple(_look_up(self.target, word) for word in prediction.word_of),
-            source_word_of=tuple(_look_up(self.source, word) for word in prediction.source_word_of),
+            word_of=tuple(_look_up(self.target, word) for word in values.word_of),
+            source_word_of=tuple(_look_up(self.source, word) for word in values.source_word_of),
         )
 
 
@@ -131,30 +131,33 @@ def join_outputs(
             [source_text_words[position] for position in each.source_at],
             [text_words[position] for position in target],
         )
-        mapped.append(maps.apply(each.prediction))
+        mapped.append(maps.apply(each.prediction.read_attention()))
     outputs = [each.prediction for each in segments]
-    with_pieces = [each for each in mapped if not each.copied]
+    with_pieces = [values for values, each in zip(mapped, outputs, strict=True) if not each.copied]
     with_attention = with_pieces if attention else []
-    return Prediction(
-        text=text,
-        score=_mean_score(outputs),
-        pieces=_concatenate([each.pieces for each in mapped]),
-        source_pieces=_concatenate([each.source_pieces for each in mapped]),
-        log_probabilities=_concatenate([each.log_probabilities for each in mapped]),
+    values = OutputAttention(
         attention=_block_diagonal([each.attention for each in with_attention]),
-        finished=all(each.finished for each in mapped),
-        alignment=tuple(dict.fromkeys(_concatenate([each.alignment for each in mapped]))),
         heads=_block_diagonal([each.heads for each in with_attention]),
+        alignment=tuple(dict.fromkeys(_concatenate([each.alignment for each in mapped]))),
         alignment_weights=_block_diagonal([each.alignment_weights for each in with_attention]),
         word_of=_concatenate([each.word_of for each in mapped]),
         source_word_of=_concatenate([each.source_word_of for each in mapped]),
         source_text=source_text if any(each.source_text for each in mapped) else "",
-        tokens=_concatenate([each.tokens for each in mapped]),
-        warnings=tuple(dict.fromkeys(_concatenate([each.warnings for each in mapped]))),
-        unknown=_concatenate([each.unknown for each in mapped]),
+    )
+    return Prediction(
+        text=text,
+        score=_mean_score(outputs),
+        pieces=_concatenate([each.pieces for each in outputs]),
+        source_pieces=_concatenate([each.source_pieces for each in outputs]),
+        log_probabilities=_concatenate([each.log_probabilities for each in outputs]),
+        finished=all(each.finished for each in outputs),
+        tokens=_concatenate([each.tokens for each in outputs]),
+        warnings=tuple(dict.fromkeys(_concatenate([each.warnings for each in outputs]))),
+        unknown=_concatenate([each.unknown for each in outputs]),
         copied=not with_pieces,
-        copied_parts=_concatenate([each.copied_parts for each in mapped]),
+        copied_parts=_concatenate([each.copied_parts for each in outputs]),
         segments=tuple(outputs),
+        attention_values=values,
     )
 
 

@@ -14,8 +14,9 @@ that already contains its phrases is not changed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from torch import Tensor
@@ -38,15 +39,32 @@ from seqloom.text.vocabulary import END, PAD, START, UNKNOWN
 ROUNDS_PER_PHRASE = 4
 """Maximum number of searches for each required phrase of an input."""
 
-SearchAgain = Callable[[Sequence[ModelInput], Sequence[int]], list[list[Hypothesis]]]
-"""Returns the hypotheses of changed model inputs. The second argument contains, for each of them,
-its index in the list of all inputs."""
-Attend = Callable[[ModelInput, Sequence[int]], Tensor | None]
-"""Returns the attention weights (T, S) of T given output tokens of an input; None for a model
-without attention."""
-Complete = Callable[[Sequence[ModelInput]], list[Hypothesis]]
-"""Completes the prefixes of model inputs with greedy search. The log-probabilities of the results
-include those of the prefixes."""
+
+class PhraseSearches(Protocol):
+    """The searches of `PhraseForcer`."""
+
+    def search(
+        self, inputs: Sequence[ModelInput], indices: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """Repeat the first search with changed inputs.
+
+        indices: for each input, its index in the list of all inputs
+        """
+        ...
+
+    def attend(self, one: ModelInput, tokens: Sequence[int]) -> Tensor | None:
+        """Return the attention weights (T, S) of T given output tokens of an input.
+
+        None for a model without attention.
+        """
+        ...
+
+    def complete(self, inputs: Sequence[ModelInput]) -> list[Hypothesis]:
+        """Complete the prefixes of inputs with greedy search.
+
+        The log-probabilities of the results include those of the prefixes.
+        """
+        ...
 
 
 def required_phrases(
@@ -91,17 +109,10 @@ def required_counts(one: ModelInput) -> Counter[str]:
 
 @dataclass(frozen=True)
 class PhraseForcer:
-    """Repeats the search for inputs whose output lacks a required phrase or contains it too often.
-
-    search:   repeats the first search, with changed inputs
-    attend:   returns the attention weights of an output
-    complete: completes the prefix of each input with greedy search
-    """
+    """Repeats the search for inputs whose output lacks a required phrase or contains it too often."""
 
     task: TokenTask
-    search: SearchAgain
-    attend: Attend
-    complete: Complete
+    searches: PhraseSearches
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -131,7 +142,7 @@ class PhraseForcer:
                     changed[index] = constrained
             if not changed:
                 break
-            again = self.search(list(changed.values()), list(changed))
+            again = self.searches.search(list(changed.values()), list(changed))
             for (index, constrained), found in zip(changed.items(), again, strict=True):
                 current[index], results[index] = constrained, found
         return results
@@ -198,7 +209,7 @@ class PhraseForcer:
             return []
         open_phrases = required - count_phrases(self._decode(one, one.prefix), required)
         needed = sum(self._length(phrase) * count for phrase, count in open_phrases.items())
-        attention = self.attend(one, tokens) if tokens else None
+        attention = self.searches.attend(one, tokens) if tokens else None
         corrections = []
         for phrase in missing:
             candidates = [
@@ -230,7 +241,7 @@ class PhraseForcer:
         candidates: for each position: the position, and an input that forces the phrase there
         """
         if attention is None:
-            completions = self.complete([candidate for _, candidate in candidates])
+            completions = self.searches.complete([candidate for _, candidate in candidates])
             return [completion.log_probability for completion in completions]
         assert self.task.source_tokenizer is not None
         words = self.task.source_tokenizer.word_of(one.source_tokens)

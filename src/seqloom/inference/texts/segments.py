@@ -10,6 +10,9 @@ output. A segment whose output lacks one of its spans is translated again withou
     outputs = search(prepared.search_inputs)
     repeated = search(prepared.repeat(outputs))
     predictions = prepared.join(prepared.segment_outputs(outputs, repeated))
+
+`Run` finishes each text as soon as it has the outputs of all of its segments (`TextOutputs`).
+Nothing in this module needs the model.
 """
 
 from collections import Counter
@@ -17,9 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from seqloom.data.modalities.text import TextInput
+from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.inference.batching import input_tokens
 from seqloom.inference.options import PredictionOptions
-from seqloom.inference.prediction import Prediction
+from seqloom.inference.prediction import NO_ATTENTION, Prediction
 from seqloom.inference.texts.input_reports import (
     OutputWarning,
     empty_warning,
@@ -109,17 +113,12 @@ class PreparedTexts:
         segments = [
             segment
             for segment, found in zip(self.to_translate, outputs, strict=True)
-            if any(missing_spans(segment.protected, output.text) for output in found)
+            if lacks_spans(segment, found)
         ]
         return SearchInputs(
-            [self._input_without_spans(segment) for segment in segments],
+            [input_without_spans(self.task, segment) for segment in segments],
             [segment.sample_index for segment in segments],
         )
-
-    def _input_without_spans(self, segment: PreparedSegment) -> ModelInput:
-        text = segment.protected.without_inner()[0]
-        phrases = required_phrases(self.task, segment.glossary, text, segment.tag)
-        return replace(self.task.prepare(segment.tag + text), required_phrases=phrases)
 
     def segment_outputs(self, outputs: Outputs, repeated: Outputs) -> list[SegmentOutputs]:
         """Return the outputs of each segment of each text, with the protected spans.
@@ -130,26 +129,13 @@ class PreparedTexts:
         first, second = iter(outputs), iter(repeated)
         results = []
         for text in self.texts:
-            by_segment = []
-            for segment in text.segments:
-                if segment.input is None:
-                    by_segment.append([_copy(segment, self.task)])
-                    continue
-                found = next(first)
-                incomplete = any(missing_spans(segment.protected, each.text) for each in found)
-                again = next(second) if incomplete else ()
-                by_segment.append(
-                    [
-                        _complete(
-                            self.task,
-                            segment,
-                            output,
-                            again[min(rank, len(again) - 1)] if again else None,
-                        )
-                        for rank, output in enumerate(found)
-                    ]
-                )
-            results.append(by_segment)
+            collected = TextOutputs(self.task, text)
+            for index, segment in enumerate(text.segments):
+                if segment.input is not None:
+                    collected.found[index] = list(next(first))
+                    if lacks_spans(segment, collected.found[index]):
+                        collected.again[index] = list(next(second))
+            results.append(collected.by_segment())
         return results
 
     def join(
@@ -157,34 +143,104 @@ class PreparedTexts:
     ) -> list[list[Prediction]]:
         """Return the predictions for each text, best first.
 
-        If some segments of a text have fewer outputs than others, their last output is repeated.
-
         outputs:   the result of `segment_outputs`
         attention: if False, texts of several segments have no attention weights. The memory for
                    these weights grows with the square of the length of a text.
         """
         return [
-            _join_text(text, by_segment, attention)
+            join_segments(text, by_segment, attention)
             for text, by_segment in zip(self.texts, outputs, strict=True)
         ]
 
-    def best_outputs(self, outputs: Sequence[SegmentOutputs]) -> list[SegmentedText]:
-        """Return the best output of each text, divided into the same segments as its source.
 
-        If the outputs are in a pivot language, they are the sources of the next translation.
+@dataclass
+class TextOutputs:
+    """The outputs for the segments of a text, and how they become the outputs of the text.
 
-        outputs: the result of `segment_outputs`
-        """
+    found: for each segment that the model translates, by its index in the text: its outputs, best
+           first
+    again: for the segments whose outputs lack a protected span: the outputs for the segment without
+           its protected spans
+    hypotheses: for each segment that the model translates: its outputs before they became text
+    """
+
+    task: TokenTask
+    text: PreparedText
+    found: dict[int, list[Prediction]] = field(default_factory=dict)
+    again: dict[int, list[Prediction]] = field(default_factory=dict)
+    hypotheses: dict[int, list[Hypothesis]] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> dict[int, ModelInput]:
+        """The model input of each segment that the model translates, by the index of the segment."""
+        segments = enumerate(self.text.segments)
+        return {index: each.input for index, each in segments if each.input is not None}
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the outputs of all segments are there, with their protected spans."""
+        return len(self.found) == len(self.inputs) and not self.incomplete
+
+    @property
+    def incomplete(self) -> list[int]:
+        """The indices of the segments to translate again, because an output lacks a span."""
+        segments = self.text.segments
         return [
-            SegmentedText.of(
-                [
-                    (segment.before, found[0].text)
-                    for segment, found in zip(text.segments, by_segment, strict=True)
-                ],
-                text.after,
-            )
-            for text, by_segment in zip(self.texts, outputs, strict=True)
+            index
+            for index, found in self.found.items()
+            if index not in self.again and lacks_spans(segments[index], found)
         ]
+
+    def input_without_spans(self, index: int) -> ModelInput:
+        """Return the model input of a segment without its protected spans."""
+        return input_without_spans(self.task, self.text.segments[index])
+
+    def by_segment(self) -> SegmentOutputs:
+        """Return the outputs of each segment, with its protected spans and with warnings."""
+        results = []
+        for index, segment in enumerate(self.text.segments):
+            if segment.input is None:
+                results.append([_copy(segment, self.task)])
+                continue
+            again = self.again.get(index)
+            results.append(
+                [
+                    _complete(
+                        self.task,
+                        segment,
+                        output,
+                        again[min(rank, len(again) - 1)] if again else None,
+                    )
+                    for rank, output in enumerate(self.found[index])
+                ]
+            )
+        return results
+
+    def finish(self) -> list[Prediction]:
+        """Return the outputs of the text, best first."""
+        return join_segments(self.text, self.by_segment())
+
+    def best(self) -> SegmentedText:
+        """Return the best output, divided into the same segments as the text.
+
+        If the output is in a pivot language, it is the source of the next translation.
+        """
+        segments = zip(self.text.segments, self.by_segment(), strict=True)
+        return SegmentedText.of(
+            [(segment.before, found[0].text) for segment, found in segments], self.text.after
+        )
+
+
+def lacks_spans(segment: PreparedSegment, outputs: Sequence[Prediction]) -> bool:
+    """Return True if one of the outputs lacks a protected span of the segment."""
+    return any(missing_spans(segment.protected, output.text) for output in outputs)
+
+
+def input_without_spans(task: TokenTask, segment: PreparedSegment) -> ModelInput:
+    """Return the model input of a segment without its protected spans."""
+    text = segment.protected.without_inner()[0]
+    phrases = required_phrases(task, segment.glossary, text, segment.tag)
+    return replace(task.prepare(segment.tag + text), required_phrases=phrases)
 
 
 def repeat_options(options: PredictionOptions) -> PredictionOptions:
@@ -244,7 +300,7 @@ def _complete(
         inserted = protected.inner_texts
         warnings += [position_warning(protected.inner_texts[number]) for number in missing]
         has_attention = output.attention is not None
-        output = repeated if has_attention else _without_attention(repeated)
+        output = repeated if has_attention else replace(repeated, attention_values=NO_ATTENTION)
     text = f"{protected.leading}{body}{protected.trailing}"
     if protected.is_active:
         warnings += [number_warning(each) for each in missing_numbers(protected.text, text)]
@@ -305,7 +361,7 @@ def _without_hidden_words(segment: PreparedSegment, output: Prediction) -> Predi
     """
     hidden = segment.hidden_words
     links = ((source - hidden, target) for source, target in output.alignment if source >= hidden)
-    return replace(output, alignment=tuple(links))
+    return output.with_attention(alignment=tuple(links))
 
 
 def _map_to_segment(
@@ -345,24 +401,19 @@ def _map_to_segment(
         target=words_at(text, [len(protected.leading) + start for start in targets]),
     )
     source_text = f"{segment.tag if hidden else ''}{segment.read_source}"
-    return replace(maps.apply(output), source_text=source_text if output.source_text else "")
-
-
-def _without_attention(output: Prediction) -> Prediction:
-    return replace(
-        output,
-        attention=None,
-        heads=None,
-        alignment_weights=None,
-        alignment=(),
-        word_of=(),
-        source_word_of=(),
-        source_text="",
+    values = replace(
+        maps.apply(output.read_attention()), source_text=source_text if output.source_text else ""
     )
+    return replace(output, attention_values=values)
 
 
-def _join_text(text: PreparedText, outputs: SegmentOutputs, attention: bool) -> list[Prediction]:
-    """Return the predictions for a text from the outputs of its segments."""
+def join_segments(
+    text: PreparedText, outputs: SegmentOutputs, attention: bool = True
+) -> list[Prediction]:
+    """Return the predictions for a text from the outputs of its segments.
+
+    If some segments have fewer outputs than others, their last output is repeated.
+    """
     if not text.segments:
         return [Prediction(text.text if text.keeps_spaces else "", 0.0)]
     ranks = max(len(each) for each in outputs)

@@ -113,7 +113,9 @@ def measure(trial: Trial[AlignmentSettings]) -> Numbers:
         write_pairs(_folder(trial), pair, settings.examples, trial.seed, settings.nouns)
     run = train_once(trial, configure(trial))
     pairs = _test_pairs(trial)
-    scored = run.score([pair.source for pair in pairs], [pair.target for pair in pairs])
+    scored = run.score(
+        [pair.source for pair in pairs], [pair.target for pair in pairs], attention=True
+    )
     per_token = [
         compare_with_alignment(prediction.attention[row], source_index, row)
         for prediction, pair in zip(scored, pairs, strict=True)

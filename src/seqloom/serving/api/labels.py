@@ -7,7 +7,7 @@ from fastapi import APIRouter
 
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.search_settings import beam_config
-from seqloom.inference.texts.unknown_texts import unknown_messages
+from seqloom.inference.texts.input_reports import unknown_messages
 from seqloom.serving.api.schemas.predictions import LabelProbability, LabelRequest, LabelResponse
 from seqloom.serving.errors import ERROR_RESPONSES
 from seqloom.serving.server.limits import check_not_blank

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from seqloom.inference.texts.unknown_texts import unknown_messages
+from seqloom.inference.texts.input_reports import unknown_messages
 from seqloom.serving.api.schemas.predictions import Output, ScoreRequest, ScoreResponse
 from seqloom.serving.api.translation import choose_direction
 from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
