@@ -44,7 +44,10 @@ def test_a_recipe_of_long_text_is_valid() -> None:
         (("text.sampling={}",), "long text does not support subword sampling"),
         (("data.train.begin=0.5", "data.train.end=0.5"), "must be below end"),
         (("data.dev.length=8", "data.dev.context=8"), "leaves nothing to predict in a window"),
-        (("task.kind=translation", "model.encoder.kind=recurrent"), "has no source side"),
+        (
+            ("task.kind=translation", "model.encoder.kind=recurrent"),
+            "which has no sources; use kind = 'parallel'",
+        ),
     ],
 )
 def test_invalid_combinations_are_rejected_with_a_reason(

@@ -20,6 +20,7 @@ from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.text import Normalization
 from seqloom.core.errors import ConfigError, StorageError
 from seqloom.data.example import Example
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.inference.run import Run, load
 from seqloom.interop import marian_export, verification_texts
@@ -242,9 +243,11 @@ def test_verification_texts_have_the_unicode_form_of_the_source(
 ) -> None:
     tokenizer = run.task.target_tokenizer
     assert isinstance(tokenizer, SubwordTokenizer)
-    for side, form in zip(("source_tokenizer", "target_tokenizer"), forms, strict=True):
-        changed = SubwordTokenizer(tokenizer.model, Preprocessing(Tags((), form)))
-        monkeypatch.setattr(run.task, side, changed)
+    source, target = (
+        SubwordTokenizer(tokenizer.model, Preprocessing(Tags((), form))) for form in forms
+    )
+    monkeypatch.setattr(run.task, "modality", TextModality(source))
+    monkeypatch.setattr(run.task, "target_tokenizer", target)
     decomposed = "scho\u0308n"
     examples = [Example(decomposed, "fine", ("fine",), "pairs.tsv:1")]
     monkeypatch.setattr(verification_texts, "read_split", lambda *_: iter(examples))

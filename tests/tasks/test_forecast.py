@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seqloom
+from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
@@ -203,9 +204,11 @@ def test_context_that_is_not_used_may_have_different_widths(folder: Path) -> Non
         {"folder": str(folder), "train": [series(), series(context=[])]}
     )
     task = ForecastConfig(observe=6, predict=4, use_context=False)
-    assert Forecast.learn(task, data, free_running=False).signature.context == 0
+    config = load_recipe("robot").config.model_copy(update={"task": task, "data": data})
+    assert Forecast.learn(config).signature.context == 0
+    task = task.model_copy(update={"use_context": True})
     with pytest.raises(ConfigError, match="the same number of context columns"):
-        Forecast.learn(task.model_copy(update={"use_context": True}), data, free_running=False)
+        Forecast.learn(config.model_copy(update={"task": task}))
 
 
 def test_baselines_repeat_the_last_value_or_extrapolate_linearly() -> None:

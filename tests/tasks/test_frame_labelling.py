@@ -155,11 +155,17 @@ def test_labels_must_fit_the_decoder() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("data.dev={kind='tsv', path='x.tsv'}", r"data.dev: text cannot be mixed with frames"),
+        (
+            "data.dev={kind='tsv', path='x.tsv'}",
+            r"data.dev: 'tsv' has text as sources, and the first corpus of data.train has frames",
+        ),
         ("training.batching=bucketed", r"vectors cannot be packed or bucketed; use 'padded'"),
         ("training.loop=captured", r"steps on vectors have many shapes"),
         ("task.scores=['sari']", r"'sari' compares texts"),
-        ("task={kind='translation'}", r"frames are vectors with labels"),
+        (
+            "task={kind='translation'}",
+            r"'translation' cannot use 'gestures', which has frames as sources; .* = 'labels'",
+        ),
     ],
 )
 def test_settings_that_do_not_apply_to_frames_are_an_error(setting: str, message: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from seqloom.config.schema.names import ScoreName
+from seqloom.config.schema.task import CaptioningConfig, LabelsConfig, TranslationConfig
 from seqloom.config.schema.text import Normalization, WhitespaceConfig
 from seqloom.data.example import Example
 from seqloom.data.modalities.frames import FrameModality
@@ -36,10 +37,10 @@ def tasks(form: Normalization) -> dict[str, TokenTask]:
     source = TextModality(target)
     frames = FrameModality(np.zeros(1, np.float32), np.ones(1, np.float32))
     return {
-        "translation": Translation(source, target, [*SCORES, "sari"]),
-        "labels": Labelling(source, target, SCORES),
-        "captioning": Captioning(ImageModality(8, 0), target),
-        "frames": Labelling(frames, target, SCORES),
+        "translation": Translation(TranslationConfig(scores=(*SCORES, "sari")), source, target),
+        "labels": Labelling(LabelsConfig(scores=SCORES), source, target),
+        "captioning": Captioning(CaptioningConfig(), ImageModality(8, 0), target),
+        "frames": Labelling(LabelsConfig(scores=SCORES), frames, target),
     }
 
 

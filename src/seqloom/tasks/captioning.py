@@ -2,23 +2,15 @@
 
 from collections.abc import Sequence
 
-from seqloom.core.signature import Signature, Tokens
 from seqloom.data.example import Example
-from seqloom.data.modalities.modality import Modality
 from seqloom.metrics.bleu import bleu, bleu_1_with_punctuation, bleu_by_order, chrf
 from seqloom.metrics.error_rates import exact_match
 from seqloom.metrics.score import Score
 from seqloom.tasks.token_task import TokenTask
-from seqloom.text.tokenizer import Tokenizer
 
 
 class Captioning(TokenTask):
     """Generates a caption for an image."""
-
-    def __init__(self, modality: Modality, target: Tokenizer) -> None:
-        self.modality = modality
-        self.target_tokenizer = target
-        self.signature = Signature(modality.spec, Tokens(target.size), shared=False)
 
     def compute_scores(self, outputs: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """Return BLEU, chrF, exact match, and the scores that papers on captioning report.

@@ -7,12 +7,11 @@ from typing import Self
 import numpy as np
 from torch import Tensor
 
-from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Vectors
-from seqloom.data.corpus.dataset import ProgressCallback, ReadingProgress
+from seqloom.data.corpus.dataset import ProgressCallback, ReadingProgress, ignore_progress
 from seqloom.data.corpus.scaling import Scale, from_form
 from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
@@ -50,20 +49,23 @@ class Forecast:
         )
 
     @classmethod
-    def learn(cls, config: ForecastConfig, data: DataConfig, free_running: bool) -> Self:
+    def learn(cls, config: RunConfig, progress: ProgressCallback = ignore_progress) -> Self:
         """Build the task of a new run.
 
         The scale, which normalises the values, is computed from the training split.
         """
-        windows = read_windows(data, config, "train")
+        task = config.task
+        assert isinstance(task, ForecastConfig)
+        windows = read_windows(config.data, task, "train")
         scale = Scale.learn(
-            windows, config.representation, config.random_rotation, config.context_representation
+            windows, task.representation, task.random_rotation, task.context_representation
         )
-        return cls(config, scale, free_running)
+        return cls(task, scale, config.is_free_running)
 
     @classmethod
-    def load(cls, config: ForecastConfig, folder: Path, free_running: bool) -> Self:
-        return cls(config, Scale.load(folder), free_running)
+    def load(cls, config: RunConfig, folder: Path) -> Self:
+        assert isinstance(config.task, ForecastConfig)
+        return cls(config.task, Scale.load(folder), config.is_free_running)
 
     def save(self, folder: Path) -> None:
         self.scale.save(folder)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.data.corpus.corpus import build_corpus
 from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.long_text import LongTextDataset, window_shape
@@ -13,15 +12,10 @@ from seqloom.metrics.score import Score
 from seqloom.tasks.task import ModelInput
 from seqloom.tasks.token_task import TokenTask
 from seqloom.text.long_text import newline_id
-from seqloom.text.tokenizer import Tokenizer
 
 
 class LanguageModel(TokenTask):
     """Predicts the next token of a text."""
-
-    def __init__(self, target: Tokenizer) -> None:
-        self.target_tokenizer = target
-        self.signature = Signature(NoSource(), Tokens(target.size), shared=False)
 
     def prepare(self, text: str) -> ModelInput:
         """Convert an input text to a model input. The text becomes the prefix of the output."""

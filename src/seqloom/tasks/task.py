@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from torch import Tensor
 
@@ -65,6 +65,19 @@ class Task(Protocol):
     """The methods of a task that training uses."""
 
     signature: Signature
+
+    @classmethod
+    def learn(cls, config: RunConfig, progress: ProgressCallback) -> Self:
+        """Build the task of a new run. What must be known is computed from the training split.
+
+        progress: called if another process computes the same, or if cached files are damaged
+        """
+        ...
+
+    @classmethod
+    def load(cls, config: RunConfig, folder: Path) -> Self:
+        """Load the task of an existing run from the files that `save` wrote."""
+        ...
 
     def save(self, folder: Path) -> None:
         """Save what was computed from the data before training.

@@ -3,25 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from torch import Tensor
 
 from seqloom.config.schema.recipe import RunConfig
+from seqloom.config.schema.task import TaskConfig
 from seqloom.core.batch import Batch
-from seqloom.core.signature import Signature
+from seqloom.core.signature import NoSource, Signature, Tokens
 from seqloom.data.corpus.corpus import build_corpus
-from seqloom.data.corpus.dataset import Dataset, ProgressCallback
+from seqloom.data.corpus.dataset import Dataset, ProgressCallback, ignore_progress
 from seqloom.data.corpus.variants import build_variants
+from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import Example, Split
 from seqloom.data.modalities.modality import Modality
+from seqloom.data.modalities.registry import learn_modality, load_modality
 from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.readers.splits import read_split
 from seqloom.metrics.score import Metric, Score
 from seqloom.metrics.sentence_scores import sentence_bleu_scores, sentence_chrf_scores
 from seqloom.models.seq2seq import Model
 from seqloom.tasks.losses import LIKELIHOOD, Ids, Objective, Reward, minimum_risk_loss, r_drop_loss
 from seqloom.tasks.scored_texts import ScoredTexts, normalise_texts
 from seqloom.tasks.task import ModelInput
+from seqloom.text.build import load_tokenizer
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.vocabulary import PAD
 
@@ -29,6 +34,7 @@ from seqloom.text.vocabulary import PAD
 class TokenTask:
     """A task with token outputs, trained with cross-entropy.
 
+    config:           its settings
     modality:         what the sources are; None if there are none
     tag_side:         where the model reads the tag with which a source text starts, such as <2de>.
                       "source": the tag stays in the source. "target": the tag becomes the first
@@ -44,6 +50,30 @@ class TokenTask:
     metrics: Sequence[Metric] = ()
     scores_sources: bool = False
     signature: Signature
+
+    def __init__(self, config: TaskConfig, modality: Modality | None, target: Tokenizer) -> None:
+        self.config = config
+        self.modality = modality
+        self.target_tokenizer = target
+        source = None if modality is None else modality.tokenizer
+        self.signature = Signature(
+            NoSource() if modality is None else modality.spec,
+            Tokens(target.size),
+            shared=source is not None and source.digest == target.digest,
+        )
+
+    @classmethod
+    def learn(cls, config: RunConfig, progress: ProgressCallback = ignore_progress) -> Self:
+        """Train the tokenizers on the training split, and compute what the sources need."""
+        tokenizers = train_tokenizers(config, progress)
+        sources = (example.source for example in read_split(config.data, "train"))
+        modality = learn_modality(config, tokenizers.source, sources)
+        return cls(config.task, modality, tokenizers.target)
+
+    @classmethod
+    def load(cls, config: RunConfig, folder: Path) -> Self:
+        modality = load_modality(config, folder)
+        return cls(config.task, modality, load_tokenizer(folder, "target"))
 
     @property
     def source_tokenizer(self) -> Tokenizer | None:

@@ -1,10 +1,9 @@
 """Translation: maps a sequence of tokens to a sequence of tokens."""
 
 from collections.abc import Sequence
-from typing import Literal
 
-from seqloom.config.schema.names import METRICS, ExtensionName, ScoreName
-from seqloom.core.signature import Signature, Tokens
+from seqloom.config.schema.names import METRICS
+from seqloom.config.schema.task import LabelsConfig, TranslationConfig
 from seqloom.data.example import Example
 from seqloom.data.modalities.modality import Modality
 from seqloom.extensions.registry import load_part
@@ -21,32 +20,29 @@ SOURCE_SCORES = frozenset(name for name, facts in METRICS.items() if facts.reads
 class Translation(TokenTask):
     """Maps a source text to a target text."""
 
+    config: TranslationConfig | LabelsConfig
     modality: Modality
 
     def __init__(
         self,
+        config: TranslationConfig | LabelsConfig,
         modality: Modality,
         target: Tokenizer,
-        scores: Sequence[ScoreName | ExtensionName],
-        tag_side: Literal["source", "target"] = "source",
     ) -> None:
-        self.modality = modality
-        self.target_tokenizer = target
-        self._score_names = scores
+        super().__init__(config, modality, target)
+        names = config.scores
         self.metrics = [
             build_metric(name, target.preprocessing.lowercase)
-            for name in scores
+            for name in names
             if name not in SOURCE_SCORES
         ]
-        self.scores_sources = not SOURCE_SCORES.isdisjoint(scores)
-        self.tag_side = tag_side
-        source = modality.tokenizer
-        shared = source is not None and source.digest == target.digest
-        self.signature = Signature(modality.spec, Tokens(target.size), shared=shared)
+        self.scores_sources = not SOURCE_SCORES.isdisjoint(names)
+        self.tag_side = config.tag_side if isinstance(config, TranslationConfig) else "source"
 
     def with_fast_scores(self, needed: str) -> "Translation":
-        names = [name for name in self._score_names if name not in SLOW_SCORES or name == needed]
-        return Translation(self.modality, self.target_tokenizer, names, self.tag_side)
+        scores = [name for name in self.config.scores if name not in SLOW_SCORES or name == needed]
+        config = self.config.model_copy(update={"scores": tuple(scores)})
+        return Translation(config, self.modality, self.target_tokenizer)
 
     def prepare(self, text: str) -> ModelInput:
         """Convert an input text to a model input.
@@ -72,5 +68,5 @@ class Translation(TokenTask):
             load_part(METRICS[name].builds)(sources, outputs, references)
             if name in SOURCE_SCORES
             else next(reference_scores)
-            for name in self._score_names
+            for name in self.config.scores
         ]

@@ -1,15 +1,17 @@
 """RunConfig: a complete recipe, and checks that its sections fit together."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import model_validator
 
 from seqloom.config.extensions.section import ExtensionConfig, find_metric, list_extensions
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.corpora import (
     CorpusConfig,
     ForecastCorpusConfig,
     HoldOutConfig,
     LongTextConfig,
+    SplitDataConfig,
 )
 from seqloom.config.schema.data import DataConfig, FilterConfig
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, EngineConfig
@@ -21,7 +23,6 @@ from seqloom.config.schema.task import (
     CaptioningConfig,
     ForecastConfig,
     LabelsConfig,
-    LanguageModelConfig,
     TaskConfig,
     TranslationConfig,
 )
@@ -33,12 +34,13 @@ from seqloom.config.schema.training import (
     TeacherForcingConfig,
     TrainingConfig,
 )
+from seqloom.extensions.registry import FORM, built_in_parts
 
 
 class RunConfig(Section):
     """A complete recipe: everything that defines a run."""
 
-    task: TaskConfig = TranslationConfig()
+    task: Annotated[TaskConfig, ByKind()] = TranslationConfig()
     """What the model learns to do. Default: kind "translation"."""
     data: DataConfig
     """Training, development and test data."""
@@ -74,20 +76,17 @@ class RunConfig(Section):
 
         Extensions are parts of the model, metrics and the like that are written outside seqloom.
         """
-        metrics: dict[str, ExtensionConfig] = {}
-        if isinstance(self.task, TranslationConfig | LabelsConfig):
-            metrics = {
-                f"task.scores[{index}]": find_metric(name)
-                for index, name in enumerate(self.task.scores)
-                if name not in METRICS
-            }
+        metrics = {
+            f"task.scores[{index}]": find_metric(name)
+            for index, name in enumerate(self.task.selected_scores or ())
+            if name not in METRICS
+        }
         return {**list_extensions(self), **metrics}
 
     @property
     def modality(self) -> str:
         """What the sources of the task are. "none" for a language model."""
-        modalities = self.task.modalities
-        return modalities[0] if len(modalities) == 1 else self.data.modality
+        return self.data.modality if self.task.has_source else "none"
 
     @property
     def has_text_source(self) -> bool:
@@ -125,6 +124,7 @@ class RunConfig(Section):
             *self._input_problems(),
             *self._long_text_data_problems(),
             *self._source_problems(),
+            *self._modality_problems(),
             *tag_problems(self.data, self.text.tags),
             *self._language_model_tag_problems(),
             *self._unusable_training_problems(),
@@ -181,25 +181,44 @@ class RunConfig(Section):
     def _source_problems(self) -> list[str]:
         problems = []
         has_encoder = self.model.has_encoder
-        is_language_model = isinstance(self.task, LanguageModelConfig)
-        if is_language_model and has_encoder:
+        if not self.task.has_source and has_encoder:
             problems.append(
                 "model.encoder: a language model has no source; set model.encoder.kind = 'none'"
             )
-        if not is_language_model and not has_encoder:
+        if self.task.has_source and not has_encoder:
             problems.append(
                 f"model.encoder: the task '{self.task.kind}' has a source; "
                 "set model.encoder.kind = 'recurrent' or another encoder"
             )
-        if not is_language_model and any(corpus.modality == "none" for corpus in self.data.train):
-            problems.append(
-                "data.train: plain text has no source side; use 'parallel', 'tsv', 'csv' or "
-                "'jsonl', or task.kind = 'language-model'"
-            )
         return problems
 
+    def _modality_problems(self) -> list[str]:
+        """Check that the task can use all corpora, and that all of them have sources of one kind."""
+        problems: dict[str, None] = {}
+        splits = {"train": self.data.train, "dev": self.data.dev, "test": self.data.test}
+        for name, split in splits.items():
+            for corpus in split:
+                if isinstance(corpus, HoldOutConfig):
+                    continue
+                if corpus.modality not in self.task.modalities:
+                    has_no_source = corpus.modality == "none"
+                    sources = "no sources" if has_no_source else f"{corpus.modality} as sources"
+                    problem = (
+                        f"the task '{self.task.kind}' cannot use '{corpus.kind}', which has "
+                        f"{sources}; {_remedy(self.task, corpus)}"
+                    )
+                elif self.task.has_source and corpus.modality != self.data.modality:
+                    problem = (
+                        f"'{corpus.kind}' has {corpus.modality} as sources, and the first corpus of "
+                        f"data.train has {self.data.modality}; use one kind of sources in all splits"
+                    )
+                else:
+                    continue
+                problems[f"data.{name}: {problem}"] = None
+        return list(problems)
+
     def _language_model_tag_problems(self) -> list[str]:
-        if isinstance(self.task, LanguageModelConfig) and training_tags(self.data):
+        if not self.task.has_source and training_tags(self.data):
             return ["data.train: a language model has no source, so it reads no tags; remove tag"]
         return []
 
@@ -215,13 +234,11 @@ class RunConfig(Section):
         score = self.training.stopping.score
         if score == "loss":
             return []
-        if isinstance(self.task, LanguageModelConfig):
+        if not self.task.has_source:
             return [
                 "training.stopping.score: outputs of a language model have no references; use 'loss'"
             ]
-        available = (
-            self.task.scores if isinstance(self.task, TranslationConfig | LabelsConfig) else None
-        )
+        available = self.task.selected_scores
         if available is not None and score not in available:
             return [
                 f"training.stopping.score: '{score}' is not one of task.scores; use 'loss' or one "
@@ -260,26 +277,7 @@ class RunConfig(Section):
         return problems
 
     def _frame_problems(self) -> list[str]:
-        problems = []
-        for name, split in (
-            ("train", self.data.train),
-            ("dev", self.data.dev),
-            ("test", self.data.test),
-        ):
-            frames = [corpus.modality == "frames" for corpus in split]
-            texts = [not isinstance(corpus, HoldOutConfig) for corpus in split]
-            if self.data.has_frames and any(
-                text and not frame for text, frame in zip(texts, frames, strict=True)
-            ):
-                problems.append(
-                    f"data.{name}: text cannot be mixed with frames; use kind = 'frames' or "
-                    "'gestures' in all splits"
-                )
-            if any(frames) and not isinstance(self.task, LabelsConfig):
-                problems.append(
-                    f"data.{name}: frames are vectors with labels, which the task "
-                    f"'{self.task.kind}' cannot use; set task.kind = 'labels'"
-                )
+        problems: list[str] = []
         if not self.data.has_frames:
             return problems
         if self.training.batching not in ("auto", "padded"):
@@ -288,7 +286,7 @@ class RunConfig(Section):
             problems.append(
                 "training.loop: steps on vectors have many shapes and are not captured; use 'plain'"
             )
-        if isinstance(self.task, LabelsConfig) and "sari" in self.task.scores:
+        if "sari" in (self.task.selected_scores or ()):
             problems.append(
                 "task.scores: 'sari' compares texts, but the sources are vectors; remove it"
             )
@@ -307,13 +305,6 @@ class RunConfig(Section):
             problems.append(
                 f"model.encoder: '{encoder.kind}' reads images, but the task is '{task.kind}'; set "
                 "task.kind = 'captioning', or choose an encoder of tokens"
-            )
-        has_images = [corpus.modality == "images" for corpus in self.data.train]
-        if is_captioning != all(has_images) or is_captioning != any(has_images):
-            problems.append(
-                "data.train: captioning needs images with captions, and other tasks cannot use "
-                "them; use kind = 'captions' or 'scenes' with task.kind = "
-                "'captioning'"
             )
         if isinstance(task, CaptioningConfig):
             problems += encoder.image_problems(task.size)
@@ -458,3 +449,24 @@ class RunConfig(Section):
                 "old files to data.train"
             )
         return problems
+
+
+MAX_LISTED_KINDS = 4
+"""Maximum number of kinds of corpora that an error message lists."""
+
+
+def _remedy(task: TaskConfig, corpus: SplitDataConfig) -> str:
+    """Return what to do if a task cannot use a corpus: other corpora, or other tasks."""
+    corpora = [
+        f"'{kind}'"
+        for kind, section in built_in_parts("reader").items()
+        if section.builds and kind != FORM and section.modality in task.modalities
+    ]
+    tasks = [
+        f"'{kind}'"
+        for kind, section in built_in_parts("task").items()
+        if corpus.modality in section.modalities
+    ]
+    more = ", …" if len(corpora) > MAX_LISTED_KINDS else ""
+    listed = ", ".join(corpora[:MAX_LISTED_KINDS]) + more
+    return f"use kind = {listed}, or set task.kind = {' or '.join(tasks)}"

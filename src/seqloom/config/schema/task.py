@@ -1,23 +1,53 @@
 """[task]: what the model learns to do."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from seqloom.config.extensions.unions import ByName
 from seqloom.config.schema.names import ExtensionName, ScoreName
-from seqloom.config.schema.section import Section
+from seqloom.config.schema.section import PartConfig
 
 MetricName = Annotated[ScoreName | ExtensionName, ByName()]
 Scores = Annotated[tuple[MetricName, ...], Field(min_length=1)]
 
 
-class TranslationConfig(Section):
+class TaskConfig(PartConfig):
+    """Base class of all tasks. `builds` names the task, which implements `tasks.task.Task`."""
+
+    extension_point: ClassVar[str] = "task"
+    modalities: ClassVar[tuple[str, ...]] = ("text",)
+    """What the corpora can hold: the names of modalities, as in `SplitDataConfig.modality`."""
+    has_source: ClassVar[bool] = True
+    """False if the model reads no source, even if the corpora have one."""
+    action: ClassVar[str]
+    """What a run of this task does, for messages: "translates"."""
+    route: ClassVar[str] = ""
+    """The path under which the server offers the task. Empty if it does not."""
+
+    @property
+    def selected_scores(self) -> Sequence[str] | None:
+        """The scores that the recipe selects; None if they cannot be selected."""
+        return None
+
+
+class ScoredTaskConfig(TaskConfig):
+    """Base class of tasks whose scores the recipe selects."""
+
+    scores: Scores
+
+    @property
+    def selected_scores(self) -> Sequence[str]:
+        return self.scores
+
+
+class TranslationConfig(ScoredTaskConfig):
     """Predicts a target sequence of tokens from a source sequence of tokens."""
 
-    modalities: ClassVar[tuple[str, ...]] = ("text",)
-    """What the sources can be, by the names of the modalities of corpora."""
-
+    builds: ClassVar[str] = "seqloom.tasks.translation:Translation"
+    action: ClassVar[str] = "translates"
+    route: ClassVar[str] = "/api/translate"
     kind: Literal["translation"] = "translation"
     scores: Scores = ("bleu", "chrf2", "ter", "exact-match", "token-accuracy")
     """Scores of outputs, the most important one first. For pronunciation use
@@ -29,30 +59,37 @@ class TranslationConfig(Section):
     "target", decoding forces every output to start with the tag. Default: "source"."""
 
 
-class LabelsConfig(Section):
+class LabelsConfig(ScoredTaskConfig):
     """Predicts one label for a source sequence of tokens, or one label for each of its positions."""
 
+    builds: ClassVar[str] = "seqloom.tasks.labelling:Labelling"
+    action: ClassVar[str] = "labels texts"
+    route: ClassVar[str] = "/api/label"
     modalities: ClassVar[tuple[str, ...]] = ("text", "frames")
-
     kind: Literal["labels"] = "labels"
     scores: Scores = ("accuracy", "macro-f1", "exact-match")
     """Scores of outputs, the most important one first. Default: ["accuracy", "macro-f1",
     "exact-match"]."""
 
 
-class LanguageModelConfig(Section):
+class LanguageModelConfig(TaskConfig):
     """A language model: generates or completes a sequence of tokens, without a source."""
 
-    modalities: ClassVar[tuple[str, ...]] = ("none",)
-
+    builds: ClassVar[str] = "seqloom.tasks.language_model:LanguageModel"
+    action: ClassVar[str] = "completes texts"
+    route: ClassVar[str] = "/api/complete"
+    modalities: ClassVar[tuple[str, ...]] = ("none", "text")  # of pairs, only the targets
+    has_source: ClassVar[bool] = False
     kind: Literal["language-model"] = "language-model"
 
 
-class CaptioningConfig(Section):
+class CaptioningConfig(TaskConfig):
     """Predicts a sequence of tokens that describes an image."""
 
+    builds: ClassVar[str] = "seqloom.tasks.captioning:Captioning"
+    action: ClassVar[str] = "captions images"
+    route: ClassVar[str] = "/api/caption"
     modalities: ClassVar[tuple[str, ...]] = ("images",)
-
     kind: Literal["captioning"] = "captioning"
     size: int = Field(80, ge=8, le=1024)
     """Side length, in pixels, of the square image that the encoder reads. Default: 80."""
@@ -61,11 +98,13 @@ class CaptioningConfig(Section):
     with sides of `size` pixels out of each image. Default: 8."""
 
 
-class ForecastConfig(Section):
+class ForecastConfig(TaskConfig):
     """Predicts the real-valued vectors that follow a sequence of vectors. The loss is squared error."""
 
+    builds: ClassVar[str] = "seqloom.tasks.forecast:Forecast"
+    action: ClassVar[str] = "forecasts numbers"
+    route: ClassVar[str] = "/api/forecast"
     modalities: ClassVar[tuple[str, ...]] = ("series",)
-
     kind: Literal["forecast"] = "forecast"
     observe: int = Field(ge=1)
     """Number of rows that the model reads."""
@@ -88,7 +127,3 @@ class ForecastConfig(Section):
     random_rotation: bool = False
     """Rotate and mirror the coordinates of each training example at random. For paths in a plane,
     where no direction is special; needs two columns. Default: false."""
-
-
-TokenTaskConfig = TranslationConfig | LabelsConfig | LanguageModelConfig | CaptioningConfig
-TaskConfig = Annotated[TokenTaskConfig | ForecastConfig, Field(discriminator="kind")]

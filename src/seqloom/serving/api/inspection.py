@@ -48,13 +48,13 @@ from seqloom.serving.api.schemas.inspection import (
 from seqloom.serving.api.schemas.predictions import Output
 from seqloom.serving.api.translation import choose_direction
 from seqloom.serving.errors import ERROR_RESPONSES, invalid_field
-from seqloom.serving.server.catalogue import LoadedRun, TaskKind
+from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.limits import check_maximum, check_not_blank
 from seqloom.serving.server.service import WITH_KEY, WITH_KEY_AND_JSON, Service, ServiceDependency
 from seqloom.text.vocabulary import END, PAD, START
 from seqloom.viz.search_tree import search_tree_data
 
-TEXT_KINDS: tuple[TaskKind, ...] = ("translation", "labels", "language-model")
+TEXT_KINDS: tuple[str, ...] = ("translation", "labels", "language-model")
 """Kinds of runs that the inspection routes accept. Captioning runs are excluded, because they would
 open the text of the request as an image file."""
 

@@ -13,7 +13,7 @@ from seqloom.serving.api.schemas.predictions import (
     RunsResponse,
 )
 from seqloom.serving.errors import ErrorResponse, stopping_error
-from seqloom.serving.server.catalogue import ROUTES, LoadedRun
+from seqloom.serving.server.catalogue import LoadedRun
 from seqloom.serving.server.service import ServiceDependency
 
 router = APIRouter()
@@ -51,7 +51,7 @@ def describe_run(loaded: LoadedRun) -> RunDescription:
     description = RunDescription(
         name=loaded.name,
         kind=loaded.kind,
-        route=ROUTES[loaded.kind],
+        route=loaded.task.route,
         languages=list(loaded.pairs),
         targets=list(dict.fromkeys(pair.target for pair in loaded.pairs)),
         parameters=loaded.parameters,

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.config.schema.names import EngineKind
-from seqloom.config.schema.task import TranslationConfig
+from seqloom.config.schema.task import TaskConfig, TranslationConfig
+from seqloom.extensions.registry import built_in_parts
 from seqloom.inference.batching import input_tokens
 from seqloom.inference.forecaster import Forecaster, is_forecaster, load_forecaster
 from seqloom.inference.options import TEXT_ONLY, PredictionOptions
@@ -23,22 +24,6 @@ from seqloom.serving.errors import ApiError
 from seqloom.serving.server.batcher import Batcher, OnToken
 from seqloom.serving.server.jobs import SearchInput, SearchJobType
 from seqloom.tasks.task import ModelInput
-
-TaskKind = Literal["translation", "labels", "language-model", "captioning", "forecast"]
-ACTIONS: dict[TaskKind, str] = {
-    "translation": "translates",
-    "labels": "labels texts",
-    "language-model": "completes texts",
-    "captioning": "captions images",
-    "forecast": "forecasts numbers",
-}
-ROUTES: dict[TaskKind, str] = {
-    "translation": "/api/translate",
-    "labels": "/api/label",
-    "language-model": "/api/complete",
-    "captioning": "/api/caption",
-    "forecast": "/api/forecast",
-}
 
 
 @dataclass(frozen=True)
@@ -57,8 +42,12 @@ class LoadedRun:
     engine: str
 
     @property
-    def kind(self) -> TaskKind:
-        return self.run.config.task.kind
+    def task(self) -> TaskConfig:
+        return self.run.config.task
+
+    @property
+    def kind(self) -> str:
+        return self.task.kind
 
     @property
     def token_run(self) -> Run:
@@ -139,7 +128,7 @@ class Catalogue:
         names = ", ".join(loaded.name for loaded in self.runs)
         raise ApiError(404, "no-such-run", f"there is no run '{name}'; available runs: {names}")
 
-    def choose(self, kinds: Sequence[TaskKind], name: str | None) -> LoadedRun:
+    def choose(self, kinds: Sequence[str], name: str | None) -> LoadedRun:
         """Return the run with this name. If the name is None, return the only suitable run.
 
         A run is suitable if the kind of its task is in `kinds`. Raises ApiError if the named run
@@ -152,13 +141,13 @@ class Catalogue:
                 raise ApiError(
                     422,
                     "unusable",
-                    f"the run '{name}' {ACTIONS[loaded.kind]}; use {ROUTES[loaded.kind]}",
+                    f"the run '{name}' {loaded.task.action}; use {loaded.task.route}",
                 )
             return loaded
         candidates = self.of_kinds(kinds)
         if not candidates:
-            available = ", ".join(f"{loaded.name} {ACTIONS[loaded.kind]}" for loaded in self.runs)
-            required = " or ".join(ACTIONS[kind] for kind in kinds)
+            available = ", ".join(f"{loaded.name} {loaded.task.action}" for loaded in self.runs)
+            required = " or ".join(built_in_parts("task")[kind].action for kind in kinds)
             raise ApiError(404, "no-such-run", f"no run {required}; available runs: {available}")
         if len(candidates) > 1:
             names = ", ".join(loaded.name for loaded in candidates)
@@ -167,7 +156,7 @@ class Catalogue:
             )
         return candidates[0]
 
-    def of_kinds(self, kinds: Sequence[TaskKind]) -> list[LoadedRun]:
+    def of_kinds(self, kinds: Sequence[str]) -> list[LoadedRun]:
         return [loaded for loaded in self.runs if loaded.kind in kinds]
 
     def find_pair(self, source: str | None, target: str | None) -> tuple[LoadedRun, LanguagePair]:

@@ -18,7 +18,6 @@ from seqloom.serving.api.schemas.option_fields import (
     Text,
     with_option_fields,
 )
-from seqloom.serving.server.catalogue import TaskKind
 from seqloom.serving.server.limits import Limits
 
 RunName = Annotated[str, Field(description="Name of the run that computed the response.")]
@@ -324,7 +323,7 @@ class RunDescription(BaseModel):
     """A loaded run."""
 
     name: str = Field(description="Name of the run, for the field `run` of requests.")
-    kind: TaskKind = Field(description="Task of the run.")
+    kind: str = Field(description="Task of the run.")
     route: str = Field(description="Route for predictions.")
     languages: list[LanguagePair] = Field(
         description="Language pairs of a translation run; empty if they are unknown."
