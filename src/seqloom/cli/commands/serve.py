@@ -264,7 +264,7 @@ def _serve(
 
     from seqloom.serving.http.access_log import log_request
     from seqloom.serving.server.admission import AdmissionControl
-    from seqloom.serving.server.lifecycle import ServerCallbacks, run_server
+    from seqloom.serving.server.lifecycle import HttpServer, ServerCallbacks
     from seqloom.serving.server.monitoring import Monitoring
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
@@ -298,7 +298,7 @@ def _serve(
         log_request(scope, status, seconds)
 
     names = ", ".join(folder.name for folder in options.run_folders)
-    run_server(
+    server = HttpServer(
         options.address,
         load,
         limits=options.limits,
@@ -310,8 +310,8 @@ def _serve(
             stopped_while_loading=lambda: _exit_while_loading(options.files_folder),
         ),
         options=options.http,
-        listens_while_loading=listens_while_loading,
     )
+    server.run(listens_while_loading=listens_while_loading)
     if metrics is not None:
         metrics.stop()
 

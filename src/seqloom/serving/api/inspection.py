@@ -19,7 +19,7 @@ from seqloom.analysis.attention_example import (
 )
 from seqloom.analysis.explanation import HeadSelection, explain
 from seqloom.analysis.output import check_has_text_source, no_attention_error
-from seqloom.analysis.search_inspection import Alternative, SearchInspection
+from seqloom.analysis.search_inspection import Alternative, InspectedSearch, SearchInspection
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.finite_json import to_finite_json, to_json_number
 from seqloom.inference.options import UNSPLIT, PredictionOptions
@@ -147,16 +147,22 @@ async def post_attention(
     )
 
 
+async def _trace_search(
+    context: InspectionContext, service: Service, request: TracedSearchRequest
+) -> InspectedSearch:
+    check_maximum("n_best", request.n_best, service.limits.beam)
+    _check_tokens(service, context.run, "begin", request.begin, allow_end=False)
+    inspection = context.search_inspection(request.n_best or 1)
+    return await context.call(lambda: inspection.search(request.n_best, request.begin))
+
+
 @router.post("/search", dependencies=WITH_KEY_AND_JSON)
 async def post_search(
     request: TracedSearchRequest, service: ServiceDependency
 ) -> TracedSearchResponse:
     """Return a search step by step: every candidate, what happened to it, and why."""
     context = InspectionContext(service, request)
-    check_maximum("n_best", request.n_best, service.limits.beam)
-    _check_tokens(service, context.run, "begin", request.begin, allow_end=False)
-    inspection = context.search_inspection(request.n_best or 1)
-    searched = await context.call(lambda: inspection.search(request.n_best, request.begin))
+    searched = await _trace_search(context, service, request)
     trace = searched.to_json()
     return TracedSearchResponse(
         run=context.loaded.name,
@@ -173,10 +179,7 @@ async def post_search_tree(
 ) -> SearchTreeResponse:
     """Return a search as a tree, with coordinates for drawing it."""
     context = InspectionContext(service, request)
-    check_maximum("n_best", request.n_best, service.limits.beam)
-    _check_tokens(service, context.run, "begin", request.begin, allow_end=False)
-    inspection = context.search_inspection(request.n_best or 1)
-    searched = await context.call(lambda: inspection.search(request.n_best, request.begin))
+    searched = await _trace_search(context, service, request)
     return SearchTreeResponse(
         run=context.loaded.name,
         kind=searched.record.kind,
@@ -295,15 +298,8 @@ async def post_attention_example(request: ExampleRequest) -> ExplainResponse:
 
     Does not need a trained run.
     """
-    example = replace(
-        AttentionExample.of_lecture(request.score, request.selection),
-        states=request.states,
-        to_query=request.to_query,
-        to_key=request.to_key,
-        to_value=request.to_value,
-        query=request.query,
-        gamma=request.gamma,
-    )
+    matrices = request.model_dump(exclude={"score", "selection"})
+    example = replace(AttentionExample.of_lecture(request.score, request.selection), **matrices)
     explanation = explain_example(example)
     return ExplainResponse(run=None, explanation=to_finite_json(explanation.to_json()))
 

@@ -15,9 +15,9 @@ from typing import Annotated, Any, NamedTuple
 
 import fastapi
 from fastapi import APIRouter
+from pydantic import BaseModel, Field
 
 from seqloom.core.finite_json import to_finite_json
-from seqloom.serving.api.schemas.page import ReportResponse, ReportsResponse, ReportSummary
 from seqloom.serving.errors import ERROR_RESPONSES, ApiError
 from seqloom.serving.server.service import WITH_KEY, Service, ServiceDependency
 
@@ -27,6 +27,31 @@ MAX_BYTES = 8 * 1024 * 1024
 """Maximum size of a report file. Larger files are not from `seqloom lab` and are ignored."""
 
 router = APIRouter(prefix="/api", dependencies=WITH_KEY, responses=ERROR_RESPONSES, tags=["page"])
+
+
+class ReportSummary(BaseModel):
+    """Summary of a report of `seqloom lab`: the claim and its verdict."""
+
+    claim: str = Field(description="Name of the claim.")
+    size: str = Field(description="Size of the experiment: full, small or tiny.")
+    sentence: str = Field(description="The claim.")
+    state: str = Field(description="Verdict: confirmed, refuted or undecided.")
+    reason: str = Field(description="Reasons for the verdict, separated by semicolons.")
+    published: bool = Field(
+        description="True if the report is part of seqloom; false if it was found next to a run."
+    )
+
+
+class ReportsResponse(BaseModel):
+    """Summaries of the reports of `seqloom lab`, one for each claim."""
+
+    reports: list[ReportSummary] = Field(description="The reports, sorted by claim.")
+
+
+class ReportResponse(BaseModel):
+    """One report of `seqloom lab`."""
+
+    report: dict[str, Any] = Field(description="Content of report.json from `seqloom lab`.")
 
 
 class LabReport(NamedTuple):

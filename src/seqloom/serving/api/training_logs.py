@@ -9,17 +9,12 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import fastapi
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 
-from seqloom.serving.api.schemas.page import (
-    TrainingEventsResponse,
-    TrainingsResponse,
-    TrainingState,
-    TrainingStatus,
-)
 from seqloom.serving.errors import ERROR_RESPONSES, ApiError
 from seqloom.serving.server.service import WITH_KEY, ServiceDependency
 
@@ -32,6 +27,42 @@ SILENT_SECONDS = 180.0
 """A training run without an event for this many seconds is reported as silent."""
 
 router = APIRouter(prefix="/api", dependencies=WITH_KEY, responses=ERROR_RESPONSES, tags=["page"])
+
+
+TrainingState = Literal["running", "ended", "silent"]
+
+
+class TrainingStatus(BaseModel):
+    """State of a training run: whether it is running, and its latest step."""
+
+    run: str = Field(description="Name of the run.")
+    state: TrainingState = Field(
+        description="running, ended, or silent: training has not ended, but its latest event is "
+        "minutes old."
+    )
+    step: int = Field(description="Last completed step.")
+    steps: int | None = Field(description="Number of steps of the whole training, if known.")
+    time: float | None = Field(description="Time of the last event in Unix seconds.")
+
+
+class TrainingsResponse(BaseModel):
+    """Training states of all runs."""
+
+    trainings: list[TrainingStatus] = Field(description="Runs that have an event log.")
+
+
+class TrainingEventsResponse(BaseModel):
+    """Training events from a run's metrics.jsonl."""
+
+    run: str = Field(description="Name of the run.")
+    begin: int = Field(
+        description="File offset of the first event, normally equal to `after`. If it is 0 "
+        "although `after` was larger, training resumed from a checkpoint and rewrote the file: "
+        "discard the events received so far."
+    )
+    next: int = Field(description="Value of `after` for the next request.")
+    more: bool = Field(description="True if the file already contains further events.")
+    events: list[dict[str, Any]] = Field(description="The events, oldest first.")
 
 
 @router.get("/trainings")

@@ -72,7 +72,7 @@ def find_free_address(host: str, port: int) -> Address:
 
 @dataclass(frozen=True)
 class ServerCallbacks:
-    """Functions that `run_server` calls.
+    """Functions that `HttpServer` calls.
 
     listening: called when the static page is available, before the runs are loaded
     ready:     called when the runs are loaded
@@ -86,41 +86,19 @@ class ServerCallbacks:
     stopped_while_loading: Callable[[], NoReturn]
 
 
-def run_server(
-    address: Address,
-    load: Callable[[], "LoadedApp"],
-    *,
-    limits: Limits,
-    admission: AdmissionControl,
-    observe_request: RequestObserver,
-    callbacks: ServerCallbacks,
-    options: HttpOptions,
-    listens_while_loading: bool = True,
-) -> None:
-    """Listen, load the runs, and serve requests until a stop signal arrives.
-
-    After the signal, finishes the admitted requests and returns. A second signal ends the process
-    immediately.
-
-    listens_while_loading: if False, load the runs before listening, because other processes serve
-                           the same port
-    """
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    lifecycle = _Lifecycle(address, load, limits, admission, observe_request, callbacks, options)
-    loaded = asyncio.run(lifecycle.run(listens_while_loading))
-    loaded.service.catalogue.close()
-
-
-class _Lifecycle:
+class HttpServer:
     """Runs the HTTP server and loads the application.
 
     The server calls the `StartupApp`, which forwards requests once the application is loaded.
+
+    load: loads the runs and builds the application
     """
 
     def __init__(
         self,
         address: Address,
         load: Callable[[], "LoadedApp"],
+        *,
         limits: Limits,
         admission: AdmissionControl,
         observe_request: RequestObserver,
@@ -154,7 +132,20 @@ class _Lifecycle:
             log_enabled=False,
         )
 
-    async def run(self, listens_while_loading: bool) -> "LoadedApp":
+    def run(self, *, listens_while_loading: bool = True) -> None:
+        """Listen, load the runs, and serve requests until a stop signal arrives.
+
+        After the signal, finishes the admitted requests and returns. A second signal ends the
+        process immediately.
+
+        listens_while_loading: if False, load the runs before listening, because other processes
+                               serve the same port
+        """
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        loaded = asyncio.run(self._serve(listens_while_loading))
+        loaded.service.catalogue.close()
+
+    async def _serve(self, listens_while_loading: bool) -> "LoadedApp":
         self._set_signal_handlers(self._callbacks.stopped_while_loading)
         if not listens_while_loading:
             loaded = await self._load_app()
