@@ -1,7 +1,9 @@
 """Claim: a statement from lectures on sequence models, and the experiment that tests it."""
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -11,6 +13,8 @@ from seqloom.viz.chart import Chart
 
 Size = Literal["tiny", "small", "full"]
 """tiny: smoke test; small: minutes on two cores; full: for a GPU."""
+OPPOSITE = "The opposite of one of these statements holds with every seed."
+_TEXTS = Path(__file__).parent / "claims" / "claims.toml"
 SettingsT = TypeVar("SettingsT")
 TrialProgress = Callable[[str, float], None]
 """Receives the current activity and the completed fraction of a trial."""
@@ -85,11 +89,8 @@ class PublishedResult:
 class Claim(Generic[SettingsT]):
     """A claim and its experiment.
 
-    sentence:   the claim
-    source:     lectures (L0 to L4, five documents) and sections that make the claim
-    setup:      description of the experiment
-    confirms:   outcome that confirms the claim
-    refutes:    outcome that refutes the claim
+    The texts `sentence`, `source`, `setup`, `confirms` and `refutes` are in claims/claims.toml.
+
     conditions: names of the variants that the experiment compares. Each of them is measured with
                 every seed.
     sizes:      settings for each size of the experiment ("tiny", "small", "full"). They are part of
@@ -103,11 +104,6 @@ class Claim(Generic[SettingsT]):
     """
 
     name: str
-    sentence: str
-    source: str
-    setup: str
-    confirms: str
-    refutes: str
     conditions: Sequence[str]
     sizes: Mapping[Size, SettingsT]
     measure: Callable[[Trial[SettingsT]], Numbers]
@@ -117,3 +113,17 @@ class Claim(Generic[SettingsT]):
     published: Sequence[PublishedResult] = ()
     min_seeds: int = MIN_SEEDS
     is_timed: bool = False
+    sentence: str = field(init=False)
+    source: str = field(init=False)
+    setup: str = field(init=False)
+    confirms: str = field(init=False)
+    refutes: str = field(init=False, default=OPPOSITE)
+
+    def __post_init__(self) -> None:
+        for key, text in _load_texts()[self.name].items():
+            object.__setattr__(self, key, text)
+
+
+@cache
+def _load_texts() -> dict[str, dict[str, str]]:
+    return tomllib.loads(_TEXTS.read_text(encoding="utf-8"))

@@ -208,19 +208,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="alignment",
-    sentence="Attention weights are alignments: the decoder attends to the source word that it "
-    "translates, on the diagonal if the word order is the same, and off it where adjectives and "
-    "nouns change places.",
-    source="L2, Visualizing attention weights (European economic area, zone économique européenne)",
-    setup="A bidirectional GRU with attention learns to copy and to reverse strings of 1 to 10 "
-    "letters, and to translate between two toy languages. One has adjectives before the noun, the "
-    "other after the noun, in reverse order. Training does not use the alignment, which is known. "
-    "On unseen sources, under teacher forcing, the source token with the largest weight is compared "
-    "with the correct one. Baselines: the token at the same position (the diagonal), and a random "
-    "token.",
-    confirms="In all three tasks most tokens are aligned correctly; in reversing and translating, "
-    "more than on the diagonal.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=TASKS,
     sizes={
         "tiny": AlignmentSettings(examples=60, steps=2, width=8, tests=2, nouns=4),

@@ -78,15 +78,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="beam-width",
-    sentence="Beam search finds more probable outputs than greedy search, and better ones; a beam "
-    "of 2 already brings most of the gain.",
-    source="L1, Beam search intuition and example; L3, Basic translator: inference (top-k)",
-    setup="A German to English model trained on Tatoeba decodes with beams of 1 to 12. Hypotheses "
-    "are ranked by log-probability divided by length. Measured: BLEU, and the mean log-probability "
-    "per token.",
-    confirms="Outputs become more probable from beam 1 to 2 and from 2 to 12; BLEU rises from 1 to "
-    "2, by more than from 2 to 12.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=tuple(WIDTHS),
     sizes=TRANSLATION_SIZES,
     measure=measure,

@@ -68,15 +68,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="bottleneck",
-    sentence="A single vector between encoder and decoder is a bottleneck: accuracy falls as "
-    "sequences grow. With attention it does not.",
-    source="L1, The bottleneck problem; L2, Enhancing the above with attention; L0 §2.1",
-    setup="A bidirectional GRU encoder reads a string of letters and a GRU decoder copies it. The "
-    "two conditions differ only in attention; both train for the same number of steps on strings "
-    "of 1 to 20 letters. Tested on unseen strings of each length, by greedy search.",
-    confirms="Without attention the fraction of correct letters falls from the shortest to the "
-    "longest strings; with attention it is higher at the longest, and falls less than half as much.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=(FIXED_VECTOR, ATTENTION),
     sizes={
         "tiny": CopySettings(examples=60, steps=3, width=8, tests=2),

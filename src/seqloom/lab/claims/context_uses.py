@@ -64,15 +64,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="context-uses",
-    sentence="A decoder can use the context vector in various places: in the input of the next "
-    "step, in the readout, in the next recurrent layer, or as the new state. Each of them helps.",
-    source="L1, Attention (who receives it?) and Attention equations; L3, Attention: computing "
-    "output (readout, or as a new state)",
-    setup="A bidirectional GRU encoder reads strings of 1 to 20 letters and a GRU decoder of two "
-    "layers copies them. The conditions differ in the use of the context vector; one has no "
-    "attention. All train for the same number of steps. Tested on unseen strings by greedy search.",
-    confirms="At 20 letters every use has more correct letters than the model without attention.",
-    refutes="One of the uses has fewer correct letters with every seed.",
     conditions=(NONE, *USES),
     sizes=COPY_SIZES,
     measure=measure,

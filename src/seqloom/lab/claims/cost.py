@@ -216,21 +216,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="cost",
-    sentence="Attention compares every position with every other, so its cost grows with the "
-    "square of the length, while the cost of a recurrent layer grows linearly.",
-    source="L2, Calculating the attention weights (“Downside: quadratic cost since there are T² "
-    "weight values”)",
-    setup="A sequence of random vectors attends to itself, with the scores and weights of seqloom "
-    "and without projections, or passes through a GRU layer of the same width. torch counts the "
-    "floating point operations at each length. The time at each length is the median of several "
-    "rounds over all lengths; on a GPU the peak memory is measured as well. The exponents of the "
-    "length are fitted at the four longest lengths, with a 95% interval. These measurements run "
-    "alone on the machine.",
-    confirms="The operations of attention grow with an exponent above 1.9, those of the recurrent "
-    "layer with one below 1.1; the measured times agree: the interval of attention's exponent is "
-    "above 1.5, that of the recurrent layer below 1.5.",
-    refutes="The exponent of operations of attention is below 1.9, or that of the recurrent layer "
-    "above 1.1; or an end of an interval of time is on the wrong side of 1.5 with every seed.",
     conditions=(ATTENTION, RECURRENT),
     sizes={
         "tiny": CostSettings(width=16, lengths=(8, 16, 32, 64), repeats=2),

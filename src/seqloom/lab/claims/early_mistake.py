@@ -325,24 +325,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="early-mistake",
-    sentence="In greedy search one early mistake leads to others; a beam, which searches for the "
-    "most probable sentence, avoids some of them.",
-    source="L3, Basic translator: inference (“a small mistake can lead to a sequence of mistakes … "
-    "To avoid error propagation, a better idea is to find the sequence with highest probability”); "
-    "L1, Decoding with approximate search (“we can't be greedy, but we can be somewhat greedy”)",
-    setup="A GRU encoder-decoder without attention learns a toy language in which every clause has eight valid "
-    "translations: two synonyms of different gender for each noun, with which the other words "
-    "agree, and active or passive. An output is compared with all eight. Early mistake: for the same sentences, greedy "
-    "search continues from the model's own first word, which is valid, or from a first word that "
-    "the same model proposes and that is wrong; no arm is given a word of a reference. Measured: "
-    "the fraction of wrong words after the first, in comparison with the closest translation; also, "
-    "not judged, with a beam after the same wrong word. Search: complete outputs of the same model "
-    "by greedy search, by a beam of 5, and the most probable of 5 samples, which looks at as many "
-    "outputs as the beam.",
-    confirms="After a wrong first word more of the following words are wrong, also at distance two "
-    "and more; the beam has more valid outputs than greedy search, and more than the best of "
-    "equally many samples.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=(OWN, WRONG, WRONG_BEAM, GREEDY, SAMPLES, BEAM),
     sizes={
         "tiny": EarlyMistakeSettings(examples=60, steps=3, width=8, nouns=4, tests=6),

@@ -153,16 +153,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="embedding-noise",
-    sentence="Random noise on word embeddings regularises: trained on few sentences, a model with "
-    "noise memorises them less and performs better on others.",
-    source="L0 §1.3.4 (how do we do data augmentation for language data?)",
-    setup="A GRU with attention trains on few German sentences of Tatoeba and their English "
-    "translations for many epochs, with or without Gaussian noise on the embeddings of both sides, "
-    "and without other regularisation. Measured at the end: the perplexity of training sentences "
-    "and of unseen ones, and BLEU of the unseen ones by greedy search.",
-    confirms="With noise of standard deviation 0.3 the gap between the two perplexities is "
-    "narrower, and the perplexity of unseen sentences is lower.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=tuple(NOISES),
     sizes={
         "tiny": NoiseSettings(examples=60, steps=2, width=8, pieces=100, tests=2),

@@ -121,18 +121,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="gradient-path",
-    sentence="Attention connects every output with every input in one step, so gradients reach "
-    "distant words; along the recurrence they pass as many steps as there are words, and vanish.",
-    source="L1, Attention summary (O(T) to O(1)); L0 §1.3.4; L3, backpropagation with attention",
-    setup="Models with the random initial weights of a training read random vectors. The loss of "
-    "the last output is differentiated with respect to the first source vector, for sentences of "
-    "5 to 80 words. The path between the two has twice as many states as words along the "
-    "recurrence, and one attention otherwise. Attention over T words gives each 1/T of the "
-    "gradient, which is no fault of the path, so a decay of up to twice that factor is allowed.",
-    confirms="From 5 to 80 words the gradient falls by more than a factor of 32 along the "
-    "recurrence and by less with attention and in a Transformer, and at 80 words attention has ten "
-    "times the gradient of the recurrence.",
-    refutes="The recurrence keeps its gradient, or attention loses it, with every seed.",
     conditions=(RECURRENCE, ATTENTION, TRANSFORMER),
     sizes={
         "tiny": GradientPathSettings(width=16, rows=2),

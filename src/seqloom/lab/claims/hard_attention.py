@@ -241,22 +241,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="hard-attention",
-    sentence="Selecting one key, by exact match, as the nearest one or by the best score, gives "
-    "queries and keys no gradient to learn from; a soft mixture of all values does.",
-    source="L0 §2.2.1 (ideas -1, 0 and 1: “changing the query or the key by a small amount will "
-    "result in the same closest match and the same value, so the gradients will be 0”); L1, "
-    "Attention; L4 §2(c)",
-    setup="Random queries attend to random keys. The loss is the squared distance of the context to "
-    "a random target. Measured: the norm of its gradient at queries, keys and values by autograd; "
-    "and, without autograd, the loss after a step of ±0.00001 of queries or keys in a random "
-    "direction: the fraction of rows whose loss changes, and the slope compared with autograd. All "
-    "in float64.",
-    confirms="With every hard selection the gradient at queries and keys is zero and a small step "
-    "leaves the loss of nearly all rows unchanged; exact match finds no key; the nearest key still "
-    "gives its value a gradient. With the softmax all three have a gradient, a small step changes "
-    "the loss of nearly all rows, and its slope equals the gradient.",
-    refutes="A hard selection gives queries or keys a gradient, or a small step changes its loss, or "
-    "the softmax gives them no gradient, or one that differs from the measured slope.",
     conditions=(*HARD, SOFT),
     sizes={
         "tiny": HardAttentionSettings(rows=2, keys=4, width=8),

@@ -170,19 +170,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="heads",
-    sentence="Several heads are better than one of the same total width, also for dependencies over "
-    "a long range: a softmax amplifies the largest score and suppresses the others, so a single "
-    "head attends to little more than one position.",
-    source="L4 §2 (d) (“Having multiple heads of self-attention enables each MSA block to activate "
-    "different features, which can be helpful for long range sequence modeling … softmax will "
-    "amplify large signals and mute the smaller ones”); L2, What is attention?",
-    setup="The source consists of three random strings of four letters, each followed by dots, and "
-    "target word t of letter t of each string. The three letters of a word are 61 and 122 tokens "
-    "apart (size full: 101 and 202). A Transformer with one layer on each side and one width, which "
-    "is divided among 1 to 16 heads. The score is the percentage of correct words by greedy search, "
-    "averaged over ten evaluations during the training.",
-    confirms="4 heads and 8 heads score higher than one.",
-    refutes="4 or 8 heads score lower than one with every seed.",
     conditions=tuple(HEADS),
     sizes={
         "tiny": HeadsSettings(

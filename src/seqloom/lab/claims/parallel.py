@@ -184,23 +184,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="parallel",
-    sentence="A recurrent network processes a sentence word by word, which is slow for long "
-    "sentences; a Transformer trains on all its words in parallel, with as many sequential "
-    "operations for a long sentence as for a short one, and therefore faster.",
-    source="L2, Attention is all you need (“RNNs are sequential computation … Eliminates opportunity "
-    "for parallelism, which is critical at longer sequence lengths”); L0 §1.2 (“slow computation "
-    "for long sentences”)",
-    setup="A GRU with attention and a Transformer with two layers on each side and the same number "
-    "of parameters train on the same batches. Every batch has the same number of tokens, in "
-    "sentences of 8 to 512 tokens. Counted: the operations of a forward and a backward pass, one "
-    "after the other. Measured: the time of a training step (forward, backward, Adam). The two "
-    "models take turns, and the median of the ratios of their times counts. These measurements run "
-    "alone on the machine.",
-    confirms="From 8 to 512 tokens the operations of the recurrent network grow at least half as "
-    "much as the length, those of the Transformer by less than a tenth; the time of the recurrent "
-    "network grows in relation to that of the Transformer; and at 512 tokens its training step is "
-    "slower.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=tuple(LENGTHS),
     sizes={
         "tiny": ParallelSettings(transformer_width=16, recurrent_width=26, tokens=512, repeats=1),

@@ -222,25 +222,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="positions",
-    sentence="Attention alone has no notion of position: a Transformer needs positional encodings. "
-    "One-hot encodings grow with the length; sines do not, and they are defined for every position "
-    "before training. At positions that training did not contain, they are therefore better than "
-    "one-hot and learned encodings.",
-    source="L4 §1 (d) (“The encoder weights need to learn a representation of the position”) and (e) "
-    "(one-hot: “the length of the encoding grows linearly with the sequence length”; sines: “defined "
-    "before model training even starts”, d “needs not to be equal to 2T”). That sines are "
-    "better beyond the trained lengths is our reading of (e).",
-    setup="Transformers with each kind of positions or without, and a GRU with attention without "
-    "positions, learn to copy strings of 1 to 12 letters, all for the same number of steps. They "
-    "copy unseen strings of up to 20 letters by greedy search, which generates as many letters as "
-    "the string has. One-hot and learned encodings have vectors for all 20 positions, of which "
-    "training uses 12. Judged: the letters of strings of 12 letters, and the letters 13 to 20 of "
-    "strings of 20. Rotary positions, which encode distances within encoder and decoder only, and "
-    "the GRU are measured but not judged.",
-    confirms="At 12 letters each encoding is better than none. One-hot vectors for twice as many "
-    "positions are twice as wide, sines are not wider. At positions beyond training, appended and "
-    "added sines are each better than one-hot and learned encodings.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=CONDITIONS,
     sizes={
         "tiny": PositionsSettings(examples=60, steps=2, width=8, layers=1, tests=2),

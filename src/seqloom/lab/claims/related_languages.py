@@ -208,25 +208,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="related-languages",
-    sentence="Data of a related language pair helps a pair with little data, because it says "
-    "something about the shared language; and a translator for many languages also translates "
-    "between two languages for which it has no data.",
-    source="L0 §1.3.5 (“English-to-Spanish data is telling us at least something about English, so "
-    "it could help the encoder … fill in translations for language pairs even if you have no data "
-    "for them”)",
-    setup="Toy languages express the same clauses in different words and word orders, and every "
-    "pair has different sentences. Small pair: few sentences from English into another language, "
-    "alone; with many sentences from English into a third language, which has the word order of the "
-    "second (related); or with equally many between two other languages, which share neither words "
-    "nor word order with the first two (unrelated, the control). Zero-shot, from German to French: "
-    "one model trains on all pairs of four languages in both directions, except German and French, "
-    "which have two pivot languages in common; another trains only on pairs with English, the one "
-    "pivot. As a comparison, a model that trains on all pairs. All train for the same number of "
-    "steps. Tested on unseen sentences by greedy search.",
-    confirms="The word accuracy of the small pair is higher with the related pair than alone, and "
-    "higher than with the unrelated pair; between the two languages that never meet in training "
-    "most words are correct, with two pivots and with one.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=(*SMALL_PAIR_CONDITIONS, SUPERVISED, ZERO_SHOT, ONE_PIVOT),
     sizes={
         "tiny": RelatedLanguagesSettings(small=30, large=40, steps=2, width=8, nouns=4, tests=2),

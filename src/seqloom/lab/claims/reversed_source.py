@@ -126,15 +126,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="reversed-source",
-    sentence="An encoder-decoder without attention learns better if it reads the source in reverse, "
-    "because the first source words are then close to the first target words.",
-    source="L1, What if we condition on another sequence? (read in reverse, why?)",
-    setup="A GRU encoder reads forwards or in reverse, and its last state initialises a GRU "
-    "decoder; there is no attention. Small: strings of up to 12 letters are copied, and the score "
-    "is the percentage of correct letters. Full: German to English sentences of Tatoeba, and the "
-    "score is BLEU. Greedy search.",
-    confirms="In reverse the score is higher and perplexity lower, with every seed.",
-    refutes="The score is lower or perplexity higher in reverse, with every seed.",
     conditions=(FORWARD, REVERSED),
     sizes={
         "tiny": ReversedSourceSettings("letters", examples=60, steps=3, width=8, rate=4e-3),

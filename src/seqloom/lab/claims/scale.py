@@ -92,17 +92,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="scale",
-    sentence="Dividing q · k by √d keeps the softmax soft at every width; without division it "
-    "saturates as d grows; dividing by d limits the scores, so that no key gets a large weight.",
-    source="L0 §2.3 (why √d and not d); L1, attention variants",
-    setup="Random queries attend to 16 random keys with entries of unit variance, at widths d from "
-    "4 to 1024, with the dot score of seqloom and each divisor. Measured: the gradient of the "
-    "softmax, Σ α (1 - α), relative to that of uniform weights; and the weight of a key that equals "
-    "the query.",
-    confirms="At d = 1024 the softmax divided by 1 has less than half of its gradient at d = 4, "
-    "and the one divided by √d more than half; a key that equals the query gets more than half of "
-    "the weight under √d and less than half under d.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=tuple(SCALES),
     sizes={
         "tiny": ScaleSettings(queries=20),

@@ -154,25 +154,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="score-functions",
-    sentence="Attention works with every score function of the lectures. Inner product and radial "
-    "basis function are both good choices, and rank keys of unit length alike; a linear "
-    "multiplicative score needs only one learned matrix; for keys and queries, a linear layer with "
-    "an activation is enough.",
-    source="L0 §2.3 (“Inner product or radial basis function (RBF) are good choices … Since q and k "
-    "will be normalized, the only interesting part is qᵀk”); L1, Attention variants (hᵀWₖᵀW_q s = "
-    "hᵀWₑs, “just learn this matrix”); L2, Calculating the attention weights (“a small, usually "
-    "single-layer neural network”); L3, last slide (“Linear layers with activation is often enough”)",
-    setup="A bidirectional GRU encoder reads strings of 1 to 20 letters and a GRU decoder copies "
-    "them. The conditions differ in the score of query and key: h·s, h·s/√d, exp(-γ‖h - s‖²), "
-    "h·W s, W h·W' s/√d, σ(W h + b)·σ(W' s + b'), v·tanh(W h + W' s), or no attention. All train "
-    "for the same number of steps, also those with more parameters to learn. Tested on unseen "
-    "strings by greedy search. In addition, RBF and dot product rank 16 random keys for 1,000 "
-    "random queries, of unit length or not.",
-    confirms="At 20 letters the worst score is better than no attention; RBF and dot product rank "
-    "keys of unit length alike; RBF and scaled dot, and one matrix and two, differ by less than 10 "
-    "percentage points; one layer with an activation is at most 10 percentage points worse than the "
-    "best score.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=(NONE, *SCORES),
     sizes=COPY_SIZES,
     measure=measure,

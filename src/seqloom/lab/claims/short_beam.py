@@ -86,15 +86,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="short-beam",
-    sentence="Beam search with sums of log-probabilities prefers short outputs, and more so with "
-    "wider beams, because every word lowers the sum; dividing by the length corrects much of it.",
-    source="L1, Which sequence do we pick? (-4.5, -3.2, -7.2); L3, normalised log-likelihood",
-    setup="A German to English model trained on Tatoeba decodes with beams of 1 to 20. Hypotheses "
-    "are ranked by their sum of log-probabilities or by that sum divided by the length. Measured: "
-    "output words per reference word, and BLEU.",
-    confirms="With sums, outputs become shorter from beam 1 to 5 and from 5 to 20; divided by the "
-    "length they are longer, and a wide beam loses less BLEU.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=(SUM, MEAN),
     sizes=TRANSLATION_SIZES,
     measure=measure,

@@ -154,22 +154,6 @@ def plot(results: Results) -> list[Chart]:
 
 CLAIM = Claim(
     name="teacher-forcing",
-    sentence="A decoder learns faster if it reads the previous reference token (teacher forcing) "
-    "than if it reads its own predictions (free running); with a mixture of both (scheduled "
-    "sampling) it becomes more robust against its own mistakes.",
-    source="L0 §1.3.3 (teacher forcing “helps the model to learn the correct dependencies more "
-    "quickly”) and §1.3.4 (“using autoregression will typically slow down training”; random use of "
-    "predictions makes outputs “more robust”)",
-    setup="A GRU without attention copies strings of 2 to 12 letters, and trains for a fixed number of "
-    "steps that is too small to copy all of them. Training uses teacher forcing, "
-    "free running, or scheduled sampling in which the share of reference tokens falls from 1 to a "
-    "half. Measured: the percentage of exact outputs by greedy search at ten evaluations during the "
-    "training, whose mean is the speed of learning; and, at its end, the fraction of correct letters "
-    "after a given prefix of seven letters, the last of which is correct or wrong.",
-    confirms="Averaged over the training, more outputs are exact with teacher forcing than with "
-    "free running; after a wrong letter, more letters are correct with scheduled sampling than with "
-    "teacher forcing.",
-    refutes="The opposite of one of these statements holds with every seed.",
     conditions=CONDITIONS,
     sizes={
         "tiny": TeacherForcingSettings(examples=60, steps=10, width=8, tests=4),
