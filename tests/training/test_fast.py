@@ -17,6 +17,7 @@ from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
 from seqloom.data.batching.packing import PackedLayout
 from seqloom.models.build import build_model
+from seqloom.models.seq2seq import Model
 from seqloom.models.transformer import TransformerDecoder, TransformerEncoder
 from seqloom.nn.fast.dispatch import gpu_has_bf16
 from seqloom.nn.fast.fused_transformer import supports
@@ -362,17 +363,19 @@ def test_layers_with_a_changed_forward_are_not_fused() -> None:
 
     config = tiny_config(*TRANSFORMER, *FUSED).model
 
-    def encoder() -> TransformerEncoder:
-        model = build_model(config, Signature(Tokens(20), Tokens(20), shared=False))
+    def build() -> Model:
+        return build_model(config, Signature(Tokens(20), Tokens(20), shared=False))
+
+    def encoder_of(model: Model) -> TransformerEncoder:
         assert isinstance(model.encoder, TransformerEncoder)
         return model.encoder
 
-    assert supports(encoder().layers)
-    checkpointed, hooked, prehooked = encoder(), encoder(), encoder()
+    assert supports(encoder_of(build()).layers)
+    checkpointed, hooked, prehooked = build(), build(), build()
     checkpoint_activations(checkpointed)
-    hooked.layers[0].register_forward_hook(lambda *given: None)
-    prehooked.layers[0].register_forward_pre_hook(lambda *given: None)
-    for changed in (checkpointed, hooked, prehooked):
+    encoder_of(hooked).layers[0].register_forward_hook(lambda *given: None)
+    encoder_of(prehooked).layers[0].register_forward_pre_hook(lambda *given: None)
+    for changed in map(encoder_of, (checkpointed, hooked, prehooked)):
         assert not supports(changed.layers)
 
 

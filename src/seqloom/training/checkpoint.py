@@ -78,14 +78,10 @@ def save_checkpoint(session: Session, is_final: bool = False) -> None:
         OPTIMIZER: optimizer_tensors(session.optimizer, model),
         AVERAGES: session.averager.tensors(),
     }
-    is_sharded = session.gradients.is_sharded
-    if is_sharded and not is_final:
+    if session.gradients.is_sharded and not is_final:
         _save_shards(session, tensors)
         return
-    if is_sharded:
-        from seqloom.training.parallel.sharding import whole_tensors
-
-        tensors = {name: whole_tensors(group, world) for name, group in tensors.items()}
+    tensors = {name: session.gradients.whole(group) for name, group in tensors.items()}
 
     def write(folder: Path) -> None:
         for name, group in tensors.items():
@@ -146,12 +142,7 @@ def _read_tensors(session: Session, checkpoint: Path) -> dict[str, dict[str, Ten
     """
     names = (WEIGHTS, OPTIMIZER, AVERAGES)
     if not (checkpoint / SHARDS).is_dir():
-        groups = {name: read_tensors(checkpoint / name) for name in names}
-        if not session.gradients.is_sharded:
-            return groups
-        from seqloom.training.parallel.sharding import shard_like
-
-        return {name: shard_like(session.model, group) for name, group in groups.items()}
+        return {name: session.gradients.shard(read_tensors(checkpoint / name)) for name in names}
     from seqloom.training.parallel.sharding import read_shards
 
     flat = read_shards(checkpoint / SHARDS, session.model)

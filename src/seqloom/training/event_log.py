@@ -28,6 +28,11 @@ class Event:
 EventCallback = Callable[[Event], None]
 
 
+def note(text: str, step: int = 0) -> Event:
+    """Return an event that tells the user something, such as a warning."""
+    return Event("note", step, {"text": text})
+
+
 class EventLog:
     """Appends events to `metrics.jsonl`. All plots and tables of a run are made from this file."""
 

@@ -1,14 +1,29 @@
 """The AdamW optimiser and its state as named tensors."""
 
+import inspect
+
 import torch
 from torch import Tensor, nn
 
 from seqloom.config.schema.training import AdamWConfig
-from seqloom.training.fast.eager_adamw import EagerAdamW
 from seqloom.training.fine_tuning.freezing import trainable_parameters
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 """Names of the state tensors that AdamW keeps for each parameter."""
+
+
+class EagerAdamW(torch.optim.AdamW):
+    """AdamW that does not import torch's compiler. Updates and state are those of torch's AdamW.
+
+    torch wraps `add_param_group`, `zero_grad` and `step`, so that `torch.compile` does not compile
+    them. The wrappers import torch._dynamo, which takes longer than building a small model. seqloom
+    does not need the wrappers, because it never calls an optimiser inside a compiled function.
+    """
+
+    add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
+    # The wrapper of `step` also switches gradients off.
+    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
 def build_optimizer(config: AdamWConfig, model: nn.Module, capturable: bool = False) -> EagerAdamW:

@@ -7,7 +7,7 @@ import torch
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import TrainingError
 from seqloom.decoding.fast.captured import free_gpu_memory
-from seqloom.training.event_log import Event
+from seqloom.training.event_log import note
 from seqloom.training.session import Session
 from seqloom.training.step import SeededBatch, StepOutOfMemory
 
@@ -60,7 +60,7 @@ def halve_largest(
         f"training.batch_tokens = {session.config.training.batch_tokens // 2} and "
         f"training.accumulate = {session.batches_per_step * 2}"
     )
-    session.log(Event("note", session.step, {"text": text}))
+    session.log(note(text, session.step))
     return split_batches(parts, session.max_part_tokens)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.corpora import HoldOutConfig
@@ -63,7 +62,7 @@ from seqloom.training.checkpoint import (
     restore_checkpoint,
 )
 from seqloom.training.distributed import World
-from seqloom.training.event_log import Event, EventCallback, EventLog
+from seqloom.training.event_log import Event, EventCallback, EventLog, note
 from seqloom.training.fast.select import (
     Batching,
     build_layout,
@@ -107,21 +106,24 @@ def open_session(
     """
     check_equal_settings(config, world)
     if world.is_main:
-        _check_folder(config, folder, resume)
+        _check_folder(folder, resume)
         if warning := check_expected_files(config.data):
-            report(Event("note", 0, {"text": warning}))
+            report(note(warning))
     world.barrier()
-    config = _resolve_batches_per_step(config, folder, resume, world)
+    saved, saved_task = read_setup(folder) if resume else (None, None)
+    config = _resolve_batches_per_step(config, saved, world)
+    if saved is not None:
+        check_same_recipe(saved, config, folder)
     start = _load_start(config, folder, resume)
     if world.is_main:
         _report_changed_inputs(config, report)
-    task = _build_task(config, folder, resume, start, report)
+    task = saved_task or _build_task(config, start, report)
     train = _load_corpus(config, task, "train", report)
     dev = _load_corpus(config, task, "dev", report)
     general = _load_general(config, task, report, world.is_main)
     if world.is_main:
         remember_inputs(config.data)
-    config = _resolve_splitting(config, folder, resume)
+    config = _resolve_splitting(config, saved)
     check_equal_facts({"training data (digest)": train.digest}, world)
     torch.manual_seed(config.training.seed)
     model = build_model(config.model, task.signature)
@@ -137,12 +139,11 @@ def open_session(
         facts = {"corpus": train.digest, "batching": batching, **start_facts(start)}
         if (job := job_name()) is not None:
             facts["job"] = job
-        _prepare_folder(config, folder, resume, task, facts)
+        _prepare_folder(config, folder, saved, task, facts)
     world.barrier()
     _check_shared_folder(folder, world)
-    # A resumed run keeps the batch layout of its first start, which is stored in the manifest. If
-    # the manifest has no such entry, the run used padding.
-    batching = read_manifest(folder).get("batching", "padded")
+    # A resumed run keeps the batch layout of its first start, which is stored in the manifest.
+    batching = read_manifest(folder)["batching"]
     model.to(world.device)
     if config.training.activation_checkpointing:
         checkpoint_activations(model)
@@ -172,13 +173,14 @@ def open_session(
     if config.training.start is not None:
         session.evaluated = -1
     if start is not None and start.moments:
-        _restore_moments(session, start.optimizer_tensors(model))
+        moments = session.gradients.shard(start.optimizer_tensors(model))
+        restore_optimizer(session.optimizer, model, moments)
     if resume:
         _resume(session)
     elif world.is_main:
         notes = () if start is not None else _small_vocabularies(config, task)
         for text in notes:
-            session.log(Event("note", session.step, {"text": text}))
+            session.log(note(text, session.step))
     return session
 
 
@@ -190,28 +192,24 @@ def continues_job(folder: Path) -> bool:
 
 
 def _resolve_batches_per_step(
-    config: RunConfig, folder: Path, resume: bool, world: World
+    config: RunConfig, saved: RunConfig | None, world: World
 ) -> RunConfig:
     """Return the recipe with a value for training.accumulate, the number of batches per step.
 
     If the recipe does not set this number, a new run uses one batch per rank. A resumed run uses
-    the number that is stored in its folder, or 1 if none is stored.
+    the number of its saved recipe, or 1 if that recipe sets none.
     """
     batches = config.training.accumulate
-    if batches is None and resume:
-        batches = read_setup(folder)[0].training.accumulate or 1
     if batches is None:
-        batches = world.size
-    if batches % world.size:
+        batches = world.size if saved is None else saved.training.accumulate
+    if (batches or 1) % world.size:
         raise ConfigError(
-            f"training.accumulate: the number of batches per step is {batches}, which cannot be "
+            f"training.accumulate: the number of batches per step is {batches or 1}, which cannot be "
             f"divided equally among {world.size} ranks. Start a number of ranks that divides "
-            f"{batches}, or train a new run with training.accumulate = {-(-batches // world.size) * world.size}"
+            f"{batches or 1}, or train a new run with training.accumulate = {-(-(batches or 1) // world.size) * world.size}"
         )
-    return config if batches == 1 else _with_batches_per_step(config, batches)
-
-
-def _with_batches_per_step(config: RunConfig, batches: int | None) -> RunConfig:
+    if saved is None and batches == 1:
+        return config
     training = config.training.model_copy(update={"accumulate": batches})
     return config.model_copy(update={"training": training})
 
@@ -228,18 +226,6 @@ def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientS
 
         return Shards(model, world)
     return Replicas(model, may_vary=config.model.has_extensions)
-
-
-def _restore_moments(session: Session, moments: dict[str, Tensor]) -> None:
-    """Start a fine-tuning with the optimiser state of its parent run.
-
-    moments: the tensors of this optimiser state, such as the moments of Adam
-    """
-    if session.gradients.is_sharded:
-        from seqloom.training.parallel.sharding import shard_like
-
-        moments = shard_like(session.model, moments)
-    restore_optimizer(session.optimizer, session.model, moments)
 
 
 def _check_shared_folder(folder: Path, world: World) -> None:
@@ -263,7 +249,7 @@ def prepare_data(config: RunConfig, report: EventCallback) -> dict[Split, Corpus
     """
     start = None if config.training.start is None else load_start(config, config.training.start)
     _report_changed_inputs(config, report)
-    task = start.task if start else learn_task(config, _progress("train", report))
+    task = _build_task(config, start, report)
     prepared: dict[Split, Corpus] = {}
     splits: tuple[Split, ...] = ("train", "dev")
     for split in splits:
@@ -280,32 +266,28 @@ def _report_changed_inputs(config: RunConfig, report: EventCallback) -> None:
     """Report the data files that have changed since they were last prepared."""
     if changed := changed_inputs(config.data):
         text = "data files have changed since they were last prepared, so they are prepared again: "
-        report(Event("note", 0, {"text": text + ", ".join(changed)}))
+        report(note(text + ", ".join(changed)))
 
 
-def _resolve_splitting(config: RunConfig, folder: Path, resume: bool) -> RunConfig:
+def _resolve_splitting(config: RunConfig, saved: RunConfig | None) -> RunConfig:
     """Replace text.split_sentences = "auto" by true or false.
 
-    A new run decides from the training data. A resumed run uses the value of its stored recipe.
+    A new run decides from the training data. A resumed run uses the value of its saved recipe.
     """
-    if not resume:
+    if saved is None:
         return resolve_sentence_splitting(config)
     if config.text.split_sentences != "auto":
         return config
-    kept = {"split_sentences": read_setup(folder)[0].text.split_sentences}
+    kept = {"split_sentences": saved.text.split_sentences}
     return config.model_copy(update={"text": config.text.model_copy(update=kept)})
 
 
-def _build_task(
-    config: RunConfig, folder: Path, resume: bool, start: Start | None, report: EventCallback
-) -> Task:
-    """Return the task, which contains the vocabularies.
+def _build_task(config: RunConfig, start: Start | None, report: EventCallback) -> Task:
+    """Return the task of a new run, which contains the vocabularies.
 
-    A resumed run uses the task in its folder. A fine-tuning uses the task of the run that it starts
-    from. Any other run learns its vocabularies from the data.
+    A fine-tuning uses the task of the run that it starts from. Any other run learns its vocabularies
+    from the data.
     """
-    if resume:
-        return read_setup(folder)[1]
     return start.task if start else learn_task(config, _progress("train", report))
 
 
@@ -349,12 +331,12 @@ def _load_general(
             f"missing: {error}. Set data.parent.folder, or switch it off with data.parent.dev=[]"
         )
         if is_main:
-            report(Event("note", 0, {"text": text}))
+            report(note(text))
         return None
     source = "data.general" if config.data.general else "the dev split of the parent"
     text = f"every evaluation also scores {source} ({len(dataset):,} examples), shown as general"
     if is_main:
-        report(Event("note", 0, {"text": text}))
+        report(note(text))
     return GeneralDevSet(dataset, _read_dev_examples(general))
 
 
@@ -406,28 +388,28 @@ def _resume(session: Session) -> None:
             text = (
                 f"{problem}; training resumes from the intact checkpoint of step {session.step:,}"
             )
-            session.log(Event("note", session.step, {"text": text}))
+            session.log(note(text, session.step))
         if changes := environment_changes(session):
             text = (
                 "the result may differ in its last bits from an uninterrupted run "
                 f"({'; '.join(changes)})"
             )
-            session.log(Event("note", session.step, {"text": text}))
+            session.log(note(text, session.step))
         if has_other_batches(session):
             text = (
                 "the last checkpoint was written by a version of seqloom that forms other batches, so "
                 "some training examples may be used twice or not at all in the current epoch"
             )
-            session.log(Event("note", session.step, {"text": text}))
+            session.log(note(text, session.step))
         for change in extension_changes(session.folder, session.config):
-            session.log(Event("note", session.step, {"text": change}))
+            session.log(note(change, session.step))
     except BaseException:
         session.event_log.close()
         raise
 
 
-def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
-    """Raise a ConfigError if training cannot start in the folder or cannot resume with the recipe.
+def _check_folder(folder: Path, resume: bool) -> None:
+    """Raise a ConfigError if training cannot start in the folder or there is no run to resume.
 
     Also removes temporary files that an interrupted process left behind.
     """
@@ -444,23 +426,20 @@ def _check_folder(config: RunConfig, folder: Path, resume: bool) -> None:
         raise ConfigError(f"{folder}: contains files, but no run. Choose another --run")
     if resume:
         remove_leftovers(folder)
-        saved = read_setup(folder)[0]
-        if config.training.accumulate is None:
-            config = _with_batches_per_step(config, saved.training.accumulate)
-        check_same_recipe(saved, config, folder)
 
 
 def _prepare_folder(
-    config: RunConfig, folder: Path, resume: bool, task: Task, facts: Mapping[str, str]
+    config: RunConfig, folder: Path, saved: RunConfig | None, task: Task, facts: Mapping[str, str]
 ) -> None:
     """Create the folder of a new run, or update the folder of a resumed run.
 
     A resumed run stores its recipe if the recipe has changed. Raises a DataError if the training
     data has changed.
 
+    saved: the recipe of a resumed run; None for a new run
     facts: entries for the manifest of a new run. "corpus" is the digest of the training data
     """
-    if not resume:
+    if saved is None:
         create_run(folder, config, task, facts)
         checkpoint_store(folder).create()
         return
@@ -472,7 +451,7 @@ def _prepare_folder(
     if not weights_store(folder).paths():
         # The earlier command may have been killed before it created the store.
         checkpoint_store(folder).create()
-    if read_setup(folder)[0] != config:
+    if saved != config:
         # Store the changed recipe, because the next resume is compared with it. Only settings in
         # MAY_CHANGE can differ here.
         replace_listed_file(folder, CONFIG, format_recipe(config).encode())
@@ -488,7 +467,7 @@ def _progress(split: Split, report: EventCallback) -> ProgressCallback:
     def progress(reading: ReadingProgress) -> None:
         data = asdict(reading)
         if text := data.pop("note"):
-            report(Event("note", 0, {"text": text}))
+            report(note(text))
         else:
             report(Event("tokenise", 0, {"split": split, **data}))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.runs.recipe import load_recipe
-from seqloom.training.event_log import Event, EventCallback
+from seqloom.training.event_log import EventCallback, note
 from seqloom.training.loop import Summary, train
 
 
@@ -29,6 +29,6 @@ def fine_tune(
     report:     called with every event (progress, evaluation, checkpoint …)
     """
     resolved = load_recipe(recipe, settings, parent=source_run)
-    for note in resolved.notes:
-        report(Event("note", 0, {"text": note}))
+    for text in resolved.notes:
+        report(note(text))
     return train(resolved.config, run, report=report)

@@ -57,6 +57,17 @@ class GradientSum:
         loss.backward()
         return loss.detach()
 
+    def shard(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the part of each tensor that this rank stores.
+
+        tensors: whole tensors, such as weights or moments of the optimiser, by name
+        """
+        return tensors
+
+    def whole(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the whole tensors on rank 0, where `tensors` has the parts that each rank stores."""
+        return tensors
+
     def abandon(self) -> None:
         """Abandon a step that ran out of memory on this rank.
 

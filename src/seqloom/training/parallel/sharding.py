@@ -49,7 +49,7 @@ class Shards(GradientSum):
         for part in model.parts:
             for layer in part.layer_stack:
                 fully_shard(layer, mesh=mesh)
-        self.size = world.size
+        self.world = world
         self.module = LossModule(model)
         fully_shard(self.module, mesh=mesh)
 
@@ -63,8 +63,14 @@ class Shards(GradientSum):
     def backward(self, loss: Tensor) -> Tensor:
         # FSDP divides gradients by the number of ranks. The loss is already divided by the number of
         # targets on all ranks.
-        (loss * self.size).backward()
+        (loss * self.world.size).backward()
         return loss.detach()
+
+    def shard(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return shard_like(self.module.model, tensors)
+
+    def whole(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return whole_tensors(tensors, self.world)
 
     def abandon(self) -> None:
         # The other ranks wait for weights that this rank can no longer send.
