@@ -131,13 +131,16 @@ _active = _ThreadObserver()
 
 def current_observer() -> Observer | None:
     """Return the observer of this thread. None: values need not be reported."""
-    return None if torch.compiler.is_compiling() else _active.observer
+    observer = _active.observer
+    return None if observer is None or torch.compiler.is_compiling() else observer
 
 
 def observe(part: nn.Module, name: str, value: Tensor) -> Tensor:
     """Report a value to the observer, if there is one. Return the value to continue with."""
-    observer = current_observer()
-    return value if observer is None else observer.observe(part, name, value)
+    # `current_observer` is not called here: a step calls this function several times.
+    if (observer := _active.observer) is None or torch.compiler.is_compiling():
+        return value
+    return observer.observe(part, name, value)
 
 
 @contextmanager
