@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.cli.commands import serve, sweep
+from seqloom.cli.commands import serve
 from seqloom.cli.parameters.global_options import _apply_threads
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core import threads
 from seqloom.jobs.batch_translation import worker_processes
+from seqloom.jobs.sweeps import training_process
 from seqloom.lab.running import runner
 from seqloom.serving.server.loading import reserve_event_loop_core
 
@@ -57,7 +58,9 @@ def trial_of_sweep(jobs: int | None, ray: str | None = None) -> int | None:
         module = "seqloom.jobs.sweeps.training_process"
         patch.setattr(f"{module}.TrialRunner", record)
         patch.setattr(f"{module}.run_on_ray", lambda run, ray, jobs: (run, jobs))
-        sweep._train("recipe", Path("sweep"), [], [], None, jobs, ray)
+        training_process.run_sweep(
+            "recipe", Path("sweep"), [], [], None, jobs, ray, lambda result: None
+        )
     return counts[0]
 
 

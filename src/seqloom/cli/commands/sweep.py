@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +13,9 @@ from seqloom.cli.output import print_json, print_message
 from seqloom.cli.process.interrupts import current_command, set_interruption_message
 from seqloom.cli.recipe_settings import resolve_recipe
 from seqloom.core.errors import ConfigError
-from seqloom.core.threads import configured_threads, threads_per_process
 
 if TYPE_CHECKING:
-    from seqloom.jobs.sweeps.space import Dimension, SweepTrial
+    from seqloom.jobs.sweeps.space import SweepTrial
     from seqloom.jobs.sweeps.training_process import TrialResult
 
 
@@ -63,6 +62,7 @@ def sweep(
     is reported at the end, and the others go on. `seqloom runs` lists the runs.
     """
     from seqloom.jobs.sweeps.space import grid, parse_dimensions
+    from seqloom.jobs.sweeps.training_process import run_sweep
 
     dimensions = parse_dimensions(settings or [])
     if not dimensions:
@@ -78,7 +78,7 @@ def sweep(
             f"Interrupted. {root} keeps the finished runs. To continue, run: {current_command()}"
         )
     )
-    results = _train(recipe, root, dimensions, planned, trials, jobs, ray)
+    results = run_sweep(recipe, root, dimensions, planned, trials, jobs, ray, _report)
     if json:
         print_json([result.to_json() for result in results], indent=2)
     else:
@@ -86,56 +86,15 @@ def sweep(
     _raise_failures(results)
 
 
+def _report(result: TrialResult) -> None:
+    best = "-" if result.best is None else f"{result.best:.4g}"
+    print_message(f"{result.trial.name}: {'failed' if result.error else best}")
+
+
 def _check_settings(recipe: str, planned: Sequence[SweepTrial]) -> None:
     """Load the recipe with the settings of each trial, to find errors before training starts."""
     for trial in planned:
         resolve_recipe(recipe, trial.settings)
-
-
-def _train(
-    recipe: str,
-    root: Path,
-    dimensions: Sequence[Dimension],
-    planned: Iterable[SweepTrial],
-    trials: int | None,
-    jobs: int | None,
-    ray: str | None,
-) -> list[TrialResult]:
-    """Train all trials. Returns their results, the best first."""
-    from seqloom.jobs.sweeps.training_process import (
-        TrialRunner,
-        best_first,
-        run_on_ray,
-        run_trials,
-    )
-
-    if jobs is not None and jobs > 1:
-        threads: int | None = threads_per_process(jobs)
-    else:
-        # Ray reserves one core for a trial whose number of threads is not set.
-        threads = configured_threads() or (None if ray is None else 1)
-    source = str(Path(recipe).absolute()) if Path(recipe).exists() else recipe
-    runner = TrialRunner(source, root.absolute() if ray else root, threads)
-    run: Callable[[SweepTrial], TrialResult] = runner
-    if ray is not None:
-        run, jobs = run_on_ray(runner, ray, jobs)
-    study = None
-    if trials is not None:
-        from seqloom.jobs.sweeps.optuna_study import OptunaStudy
-        from seqloom.metrics.build import higher_is_better
-
-        score = resolve_recipe(recipe, []).config.training.stopping.score
-        study = OptunaStudy(root, dimensions, trials, minimises=not higher_is_better(score))
-        planned = study.trials()
-    results = []
-    for result in run_trials(run, planned, jobs or 1):
-        if study is not None:
-            study.tell(result)
-        best = "-" if result.best is None else f"{result.best:.4g}"
-        score_text = "failed" if result.error else best
-        print_message(f"{result.trial.name}: {score_text}")
-        results.append(result)
-    return best_first(results)
 
 
 def _print_table(results: Sequence[TrialResult]) -> None:

@@ -61,6 +61,16 @@ class DatasetCheck:
     def has_errors(self) -> bool:
         return any(finding.level == "error" for finding in self.findings)
 
+    def is_complete(self, statistics: SplitStatistics) -> bool:
+        """Return True if the statistics cover the whole split, False if they may cover only a part.
+
+        Returns False if the split has errors. Also returns False if the split is empty and the
+        training data has errors: the split may be a held-out part of the training data that could
+        not be read.
+        """
+        empty = not statistics.examples and self.statistics[0].problems
+        return not statistics.problems and not empty
+
 
 @dataclass(frozen=True)
 class _Problem:

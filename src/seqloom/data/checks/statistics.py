@@ -173,6 +173,14 @@ class SplitStatistics:
     problems: list[SeqloomError] = field(default_factory=list)
     """One error for each corpus that cannot be read completely."""
 
+    def sides(self) -> list[tuple[str, TokenStatistics]]:
+        """Return the token counts of the sources and of the targets, each with its name.
+
+        Leaves out a side that is not text or has no lines.
+        """
+        sides = (("source", self.source), ("target", self.target))
+        return [(name, side) for name, side in sides if side is not None and len(side.lengths)]
+
     def extend(self, other: "SplitStatistics") -> None:
         """Add the statistics of a later part of the training split.
 
