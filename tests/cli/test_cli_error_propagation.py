@@ -84,7 +84,7 @@ def test_result_is_printed_written_and_drawn(worse: Path, tmp_path: Path) -> Non
     assert result.exit_code == 0
     assert "first error: at token" in result.stdout
     assert "own output" in result.stdout
-    assert figure.read_bytes().startswith(b"<?xml")
+    assert figure.read_bytes().startswith(b"<svg")
     numbers = tmp_path / "errors.json"
     assert run_cli("error-propagation", worse, "--out", numbers).exit_code == 0
     content = json.loads(numbers.read_text(encoding="utf-8"))

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.cli.examples import differing_examples, overlap, worst_examples
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import StorageError
 from seqloom.data.example import Example
+from seqloom.inference.evaluation.examples import differing_examples, overlap, worst_examples
 from seqloom.inference.evaluation.report import EvaluationReport
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.predictor import Predictor

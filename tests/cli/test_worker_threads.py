@@ -12,7 +12,7 @@ from seqloom.cli.parameters.global_options import _apply_threads
 from seqloom.cli.torch_setup import prepare_for_torch
 from seqloom.core import threads
 from seqloom.jobs.batch_translation import worker_processes
-from seqloom.jobs.sweeps import training_process
+from seqloom.jobs.sweeps import sweep
 from seqloom.lab.running import runner
 from seqloom.serving.server.loading import reserve_event_loop_core
 
@@ -55,12 +55,10 @@ def trial_of_sweep(jobs: int | None, ray: str | None = None) -> int | None:
         counts.append(count)
 
     with pytest.MonkeyPatch.context() as patch:
-        module = "seqloom.jobs.sweeps.training_process"
+        module = "seqloom.jobs.sweeps.sweep"
         patch.setattr(f"{module}.TrialRunner", record)
         patch.setattr(f"{module}.run_on_ray", lambda run, ray, jobs: (run, jobs))
-        training_process.run_sweep(
-            "recipe", Path("sweep"), [], [], None, jobs, ray, lambda result: None
-        )
+        sweep.run_sweep("recipe", Path("sweep"), [], [], None, jobs, ray, lambda result: None)
     return counts[0]
 
 

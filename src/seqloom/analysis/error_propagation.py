@@ -69,6 +69,16 @@ class SentenceErrors:
     after_error: tuple[float, ...]
     after_output: tuple[float, ...]
 
+    @property
+    def change(self) -> float:
+        """How much one wrong token changes log p of the reference after the wrong token.
+
+        Negative if the wrong token makes the rest of the reference less likely.
+        """
+        assert self.error_index is not None
+        rest = slice(self.error_index + 1, len(self.after_error))
+        return sum(self.after_error[rest]) - sum(self.after_reference[rest])
+
 
 @dataclass(frozen=True)
 class CurvePoint:

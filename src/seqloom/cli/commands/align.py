@@ -87,7 +87,7 @@ def align(
     if reverse_folder is not None and soft:
         raise typer.BadParameter("--reverse cannot be combined with --soft.")
 
-    from seqloom.cli.inputs import check_files
+    from seqloom.data.readers.example_files import check_files
 
     method = _parse_method(reverse_folder, symmetrise)
     files = [source] if target is None else [source, target]
@@ -202,7 +202,7 @@ def _read_gold_pairs(
     source: Path, target: Path | None, gold: Path
 ) -> tuple[list[SentencePair], list[GoldLinks]]:
     """Read sentence pairs and their gold alignments."""
-    from seqloom.cli.inputs import check_files
+    from seqloom.data.readers.example_files import check_files
 
     files = [source] if target is None else [source, target]
     check_files([*files, gold])
@@ -215,7 +215,7 @@ def _read_pairs(files: Sequence[Path]) -> Iterator[list[SentencePair]]:
 
     Yields lists of pairs, so that only a part of each file is in memory at a time.
     """
-    from seqloom.cli.inputs import read_aligned_lines
+    from seqloom.data.readers.example_files import read_aligned_lines
 
     line_number = 0
     for rows in read_aligned_lines(files):

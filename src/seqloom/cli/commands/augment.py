@@ -93,7 +93,8 @@ def augment(
     )
 
     from seqloom.cli.engine import load_translator
-    from seqloom.cli.inputs import STDIN, check_files
+    from seqloom.cli.inputs import STDIN
+    from seqloom.data.readers.example_files import check_files
     from seqloom.jobs.batch_translation.output_file import OutputFile
     from seqloom.jobs.synthetic_pairs import SyntheticPairs
 

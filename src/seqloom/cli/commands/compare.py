@@ -66,9 +66,9 @@ def compare(
         raise typer.BadParameter(f"--out {out}: the file name must end in .html or .json.")
 
     from seqloom.analysis.comparison import check_comparable, compare_runs
-    from seqloom.cli.inputs import read_examples
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.data.example import Example
+    from seqloom.data.readers.example_files import read_example_files
     from seqloom.viz.pages import save_comparison_page
 
     first, others = load_run([first_folder], settings)
@@ -77,7 +77,7 @@ def compare(
     if texts:
         examples = [Example(text, "", (), "--text") for text in texts]
     else:
-        examples = read_examples(files, first.config.data, split)
+        examples = read_example_files(files, first.config.data, split)
     decodings = (
         change_decoding(first.config, others, options.beam),
         change_decoding(second.config, others, options.beam),

@@ -158,7 +158,8 @@ def _train(config: RunConfig, run_folder: Path) -> None:
 
 def _evaluate(console: Console, runs: Sequence[Run]) -> None:
     """Print the test scores of all runs and three examples. Saves the reports in the run folders."""
-    from seqloom.cli.examples import evenly_spaced_examples, print_examples
+    from seqloom.cli.commands.evaluate import print_examples
+    from seqloom.inference.evaluation.examples import evenly_spaced_examples
 
     reports = []
     for run in runs:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from seqloom.data.checks.statistics import TokenStatistics
     from seqloom.data.checks.vocabulary_fit import VocabularyFit
     from seqloom.data.example import Split
+    from seqloom.jobs.recipe_check import RecipeCheck
     from seqloom.training.memory_estimate import StepMemory
-    from seqloom.training.recipe_check import RecipeCheck
 
 LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 MAX_LISTED_FILES = 20
@@ -51,7 +51,7 @@ def doctor(
     )
     config = resolve_recipe(recipe, settings, parent).config
 
-    from seqloom.training.recipe_check import check_recipe
+    from seqloom.jobs.recipe_check import check_recipe
 
     with progress_bar("learning vocabularies", "examples") as show:
         check = check_recipe(config, lambda split, done: show(done, None, f"reading {split}"))

@@ -17,12 +17,8 @@ from seqloom.core.errors import DataError
 
 if TYPE_CHECKING:
     from seqloom.analysis.error_propagation import ErrorPropagation, SentenceErrors
-    from seqloom.viz.chart import LineChart
 
 EXAMPLE_COUNT = 3
-MIN_SENTENCES = 10
-"""A point of the figure is a mean over sentences. Points with fewer sentences than this are left
-out of the figure. The table contains all points."""
 
 
 def error_propagation(
@@ -49,16 +45,17 @@ def error_propagation(
     output of the model. Prints the mean for each prefix, by the distance from the first wrong token.
     """
     from seqloom.analysis.error_propagation import check_has_source, measure_error_propagation
-    from seqloom.cli.inputs import read_examples
+    from seqloom.data.readers.example_files import read_example_files
     from seqloom.inference.run import load
     from seqloom.viz.chart import render_svg
     from seqloom.viz.drawing import image_format
+    from seqloom.viz.error_propagation import error_chart
 
     if out is not None and out.suffix.lower() != ".json":
         image_format(out)  # reports an unknown format before the run is loaded
     run = load([run_folder, *(ensemble or ())])
     check_has_source(run)
-    examples = read_examples(files, run.config.data, split)
+    examples = read_example_files(files, run.config.data, split)
     for example in examples:
         if not example.references:
             raise DataError(
@@ -74,48 +71,12 @@ def error_propagation(
         if out.suffix.lower() == ".json":
             write_json(out, result.to_json(), indent=1)
         else:
-            render_svg(_make_chart(result)).save(out)
+            render_svg(error_chart(result)).save(out)
         print_message(f"{out}: effect of the first error on the rest of the sentence")
     if json:
         print_json(result.to_json())
     else:
         _print_result(stdout_console(), result)
-
-
-def _make_chart(result: ErrorPropagation) -> LineChart:
-    """Return a chart of log-probabilities by the distance from the first wrong token.
-
-    The three curves differ in the prefix of each token: the reference, the reference with one wrong
-    token, and the output of the model. Before the wrong token the prefixes are equal, so only the
-    first curve contains these positions.
-    """
-    from seqloom.viz.chart import LineChart, Series
-
-    shown = [point for point in result.curve if point.sentences >= MIN_SENTENCES]
-    after_error = [point for point in shown if point.distance >= 0]
-    curves = {
-        "after the reference prefix": [(p.distance, p.after_reference) for p in shown],
-        "after one wrong token": [(p.distance, p.after_error) for p in after_error],
-        "after the model's own output": [
-            (p.distance, p.after_output)
-            for p in result.curve
-            if p.distance >= 0
-            and p.after_output is not None
-            and p.output_sentences >= MIN_SENTENCES
-        ],
-    }
-    differing, total = len(result.with_error), len(result.sentences)
-    return LineChart(
-        title=f"{differing:,} of {total:,} outputs differ from their reference",
-        x_label=f"tokens after the first error (means of {MIN_SENTENCES} or more sentences)",
-        y_label="mean log p of the reference token",
-        series=[
-            Series(name, [x for x, _ in points], [[y] for _, y in points])
-            for name, points in curves.items()
-        ],
-        zero=False,
-        vertical_line=0,
-    )
 
 
 def _print_result(console: Console, result: ErrorPropagation) -> None:
@@ -152,21 +113,8 @@ def _print_result(console: Console, result: ErrorPropagation) -> None:
     )
     console.print(Text(f"{note}\n", "dim"), soft_wrap=True)
     console.print(Text(f"the {EXAMPLE_COUNT} most harmful errors", "bold"))
-    for each in sorted(differing, key=_log_probability_change)[:EXAMPLE_COUNT]:
+    for each in sorted(differing, key=lambda each: each.change)[:EXAMPLE_COUNT]:
         _print_example(console, each)
-
-
-def _log_probability_change(sentence: SentenceErrors) -> float:
-    """Return how much one wrong token changes the log-probability of the rest of the reference.
-
-    The rest is the reference after the position of the wrong token. The result is negative if the
-    wrong token makes the rest less likely.
-    """
-    assert sentence.error_index is not None
-    rest = sentence.error_index + 1
-    return sum(sentence.after_error[rest:]) - sum(
-        sentence.after_reference[rest : len(sentence.after_error)]
-    )
 
 
 def _print_example(console: Console, sentence: SentenceErrors) -> None:

@@ -231,7 +231,7 @@ def _print_report(console: Console, report: EvaluationReport) -> None:
     """Print the scores, how they were computed, the scores by group and by length, and the worst
     examples.
     """
-    from seqloom.cli.examples import print_examples, worst_examples
+    from seqloom.inference.evaluation.examples import worst_examples
 
     title = f"{report.run}: {report.sentences:,} sentences of {report.split}"
     rows = [
@@ -320,7 +320,7 @@ def _print_comparison(
     comparisons: Sequence[PairedComparison],
 ) -> None:
     """Print the scores of two runs side by side, the bootstrap test, and some differing outputs."""
-    from seqloom.cli.examples import differing_examples, print_examples
+    from seqloom.inference.evaluation.examples import differing_examples
 
     title = f"{baseline.sentences:,} sentences of {baseline.split}"
     baseline_scores = {
@@ -370,3 +370,18 @@ def _print_significance(
     console.print(make_table(("", baseline.run, report.run, "difference", "p"), rows))
     note = "paired bootstrap test; a difference with p < 0.05 is significant"
     console.print(Text(note, "dim"), soft_wrap=True)
+
+
+def print_examples(
+    console: Console, reports: Sequence[EvaluationReport], indices: Sequence[int]
+) -> None:
+    """For each index, print the source, the reference, and the output in every report."""
+    names = ["output"] if len(reports) == 1 else [report.run for report in reports]
+    width = max(len(name) for name in (*names, "reference")) + 2
+    for index in indices:
+        example = reports[0].examples[index]
+        rows = [("source", example.source), ("reference", example.target)]
+        rows += [(name, report.outputs[index]) for name, report in zip(names, reports, strict=True)]
+        for name, text in rows:
+            console.print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
+        console.print()

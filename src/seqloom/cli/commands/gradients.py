@@ -239,7 +239,7 @@ def _average_over_files(
     run: Run, files: list[Path], step: int | None, is_language_model: bool
 ) -> GradientProfile:
     from seqloom.analysis.gradients import profile_gradients
-    from seqloom.cli.inputs import check_files
+    from seqloom.data.readers.example_files import check_files
     from seqloom.data.readers.text_files import read_lines
 
     if len(files) != (1 if is_language_model else 2):

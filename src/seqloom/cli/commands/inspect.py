@@ -36,7 +36,7 @@ from seqloom.cli.tables import stdout_console
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
 
 if TYPE_CHECKING:
-    from seqloom.cli.attention_view import AttentionView
+    from seqloom.analysis.attention_view import AttentionView
     from seqloom.inference.prediction import Prediction
     from seqloom.inference.run import Run
     from seqloom.viz.attention_matrix import AttentionPanel
@@ -94,8 +94,8 @@ def inspect(
     if head == BEST and layer is not None:
         raise typer.BadParameter("--head best also selects the layers. Remove --layer.")
 
+    from seqloom.analysis.attention_view import AttentionView
     from seqloom.analysis.output import check_has_text_source
-    from seqloom.cli.attention_view import AttentionView
     from seqloom.cli.inputs import check_texts, read_portions
     from seqloom.cli.recipe_settings import change_decoding, load_run
     from seqloom.jobs.batch_translation.line_report import LineReport
@@ -191,24 +191,7 @@ def _to_json(result: InspectedText, view: AttentionView) -> dict[str, Any]:
     return {
         "id": result.number - 1,
         "source": result.source,
-        "outputs": [_prediction_to_json(prediction, view) for prediction in result.predictions],
-    }
-
-
-def _prediction_to_json(prediction: Prediction, view: AttentionView) -> dict[str, Any]:
-    """Return the prediction, the selected attention map, and the maps of all heads, for JSON."""
-    selected, full = view.selected_map(prediction), view.full_map(prediction)
-    record = prediction.to_json()
-    del record["attention"], record["heads"]
-    return {
-        **record,
-        "word_of": prediction.word_of,
-        "source_word_of": prediction.source_word_of,
-        "view": view.describe(prediction),
-        "outputs": selected.outputs,
-        "sources": selected.sources,
-        "weights": selected.weights.tolist(),
-        "heads": full.weights.swapaxes(0, 1).swapaxes(1, 2).tolist(),
+        "outputs": [view.to_json(prediction) for prediction in result.predictions],
     }
 
 

@@ -20,7 +20,7 @@ def score(
     ensemble: EnsembleMembers = None,
 ) -> None:
     """Print the log-probability of given targets, one number per line."""
-    from seqloom.cli.inputs import check_files, read_aligned_lines
+    from seqloom.data.readers.example_files import check_files, read_aligned_lines
     from seqloom.inference.run import load
     from seqloom.jobs.batch_translation.line_report import LineReport
 

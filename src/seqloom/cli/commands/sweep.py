@@ -62,7 +62,7 @@ def sweep(
     is reported at the end, and the others go on. `seqloom runs` lists the runs.
     """
     from seqloom.jobs.sweeps.space import grid, parse_dimensions
-    from seqloom.jobs.sweeps.training_process import run_sweep
+    from seqloom.jobs.sweeps.sweep import run_sweep
 
     dimensions = parse_dimensions(settings or [])
     if not dimensions:

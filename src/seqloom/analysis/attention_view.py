@@ -1,19 +1,15 @@
 """Selects the attention weights that `seqloom inspect` shows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
+
+from torch import Tensor
 
 from seqloom.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from seqloom.inference.attention_maps import HeadChoice
-    from seqloom.inference.prediction import Prediction
-    from seqloom.inference.run import Run
-    from seqloom.metrics.subword_merging import AttentionMap
+from seqloom.inference.attention_maps import ALL_HEADS, HeadChoice, choose_heads
+from seqloom.inference.prediction import Prediction
+from seqloom.inference.run import Run
+from seqloom.metrics.subword_merging import AttentionMap
 
 
 @dataclass
@@ -36,14 +32,12 @@ class AttentionView:
     @classmethod
     def create(
         cls, run: Run, *, layer: int | None, head: int | None, use_best_heads: bool, pieces: bool
-    ) -> AttentionView:
+    ) -> "AttentionView":
         """Create the view that the options of `seqloom inspect` select.
 
         use_best_heads: use the attention heads that align words best, as stored in the run folder.
                         Raises ConfigError if the folder does not store them
         """
-        from seqloom.inference.attention_maps import ALL_HEADS
-
         stored = run.predictor.head_choice
         if use_best_heads and stored == ALL_HEADS:
             raise ConfigError(
@@ -66,6 +60,22 @@ class AttentionView:
         assert prediction.heads is not None
         return prediction.attention_map(prediction.heads, merged=self._merges_words(prediction))
 
+    def to_json(self, prediction: Prediction) -> dict[str, Any]:
+        """Return the prediction, the selected map, and the maps of all heads, for JSON."""
+        selected, full = self.selected_map(prediction), self.full_map(prediction)
+        record = prediction.to_json()
+        del record["attention"], record["heads"]
+        return {
+            **record,
+            "word_of": prediction.word_of,
+            "source_word_of": prediction.source_word_of,
+            "view": self.describe(prediction),
+            "outputs": selected.outputs,
+            "sources": selected.sources,
+            "weights": selected.weights.tolist(),
+            "heads": full.weights.swapaxes(0, 1).swapaxes(1, 2).tolist(),
+        }
+
     def describe(self, prediction: Prediction) -> str:
         """Describe the selection, for example "layer 2 of 6, head 1 of 8"."""
         if self.best_heads is not None:
@@ -85,8 +95,6 @@ class AttentionView:
         return sorted(self._notes)
 
     def _selected_weights(self, prediction: Prediction) -> Tensor:
-        from seqloom.inference.attention_maps import choose_heads
-
         assert prediction.heads is not None
         assert prediction.alignment_weights is not None
         if self.best_heads is not None:

@@ -1,17 +1,10 @@
-"""Selects examples of an evaluation report and prints them."""
-
-from __future__ import annotations
+"""Selects examples of an evaluation report."""
 
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
-
-if TYPE_CHECKING:
-    from seqloom.inference.evaluation.report import EvaluationReport
+from seqloom.inference.evaluation.report import EvaluationReport
 
 
 def overlap(output: str, references: Sequence[str]) -> tuple[float, float]:
@@ -65,18 +58,3 @@ def evenly_spaced_examples(report: EvaluationReport, count: int) -> list[int]:
     """Return `count` indices spread evenly over the split."""
     total = len(report.outputs)
     return list(range(0, total, max(total // count, 1))[:count])
-
-
-def print_examples(
-    console: Console, reports: Sequence[EvaluationReport], indices: Sequence[int]
-) -> None:
-    """For each index, print the source, the reference, and the output in every report."""
-    names = ["output"] if len(reports) == 1 else [report.run for report in reports]
-    width = max(len(name) for name in (*names, "reference")) + 2
-    for index in indices:
-        example = reports[0].examples[index]
-        rows = [("source", example.source), ("reference", example.target)]
-        rows += [(name, report.outputs[index]) for name, report in zip(names, reports, strict=True)]
-        for name, text in rows:
-            console.print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
-        console.print()
