@@ -46,12 +46,12 @@ def cases(draw: st.DrawFn) -> Case:
     beam = Beam(
         draw(st.integers(1, 5)),
         draw(st.sampled_from([None, 1, 2, 7])),
-        draw(st.sampled_from([0.0, 0.6, 1.0])),
-        draw(st.builds(Rules, st.integers(0, 3), st.integers(0, 2), st.booleans())),
-        draw(st.booleans()),
-        draw(st.sampled_from(["count", "estimate", "bound"])),
-        draw(st.booleans()),
-        draw(st.booleans()),
+        length_penalty=draw(st.sampled_from([0.0, 0.6, 1.0])),
+        rules=draw(st.builds(Rules, st.integers(0, 3), st.integers(0, 2), st.booleans())),
+        length_counts_end=draw(st.booleans()),
+        stopping=draw(st.sampled_from(["count", "estimate", "bound"])),
+        extra_candidate=draw(st.booleans()),
+        rank_unfinished=draw(st.booleans()),
     )
     prefix = st.lists(st.integers(4, 7), max_size=2)
     prefixes = draw(st.lists(prefix, min_size=3, max_size=3))
@@ -90,13 +90,17 @@ def trace_beam(case: Case) -> list[SearchTrace]:
 @given(case=cases())
 def test_replay_of_a_trace_gives_the_n_best_list(case: Case) -> None:
     length_penalty, rules = case.beam.length_penalty, case.beam.rules
-    counts_end = case.beam.length_counts_end
+    score: dict[str, Any] = {
+        "length_penalty": length_penalty,
+        "rules": rules,
+        "length_counts_end": case.beam.length_counts_end,
+    }
     short_request = replace(case.request, max_lengths=[3, 3, 3])
     searches: list[tuple[Search, SearchRequest]] = [
         (case.beam, case.request),
-        (Greedy(length_penalty, rules, counts_end), case.request),
+        (Greedy(**score), case.request),
         (Sampling(samples=3, length_penalty=length_penalty, rules=rules), case.request),
-        (Exhaustive(10**6, length_penalty, rules, counts_end), short_request),
+        (Exhaustive(10**6, **score), short_request),
     ]
     for search, request in searches:
         hypotheses, traces = search_with_trace(search, case.specimen, request, case.min_candidates)

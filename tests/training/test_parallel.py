@@ -1,5 +1,6 @@
 """Training on several ranks gives the results of one process."""
 
+import multiprocessing
 import time
 from pathlib import Path
 from traceback import StackSummary
@@ -266,6 +267,7 @@ def test_an_error_before_training_ends_all_ranks_and_is_reported_by_rank_0(
 ) -> None:
     monkeypatch.setattr(failures, "SECONDS_TO_PRINT", 0.1)  # rank 0 waits for rank 1 below
     (tmp_path / "file").touch()
+    rank_1_has_ended = multiprocessing.get_context("fork").Event()
 
     def on_rank(rank: int) -> None:
         config = tiny_config(f"training.steps={steps_of_rank_1 if rank == 1 else 12}")
@@ -274,10 +276,10 @@ def test_an_error_before_training_ends_all_ranks_and_is_reported_by_rank_0(
         except SeqloomError as raised:
             message = f"{type(raised).__name__}: {raised}"
             (tmp_path / str(rank)).write_text(message, encoding="utf-8")
+        if rank == 1:
+            rank_1_has_ended.set()
         # Rank 0 runs the store here. With torchrun, the store is in a process that lives longer.
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "1").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        assert rank_1_has_ended.wait(60)
 
     assert run_on_ranks(2, on_rank) == [0, 0]
     assert (tmp_path / "0").read_text(encoding="utf-8").startswith(error)

@@ -13,6 +13,7 @@ Three settings change this algorithm to the beam search of Hugging Face transfor
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,14 +23,62 @@ from torch import Tensor
 from seqloom.config.schema.names import StoppingRule
 from seqloom.decoding.constraints import Constraints
 from seqloom.decoding.fast.top_k import top_k
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder, log_softmax
-from seqloom.decoding.stopping import ScoreRule
 from seqloom.decoding.token_tree import ROOT, TokenTree
 from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome, Tracer
 from seqloom.models.interface import Memory, State
 from seqloom.text.vocabulary import END, START
+
+
+@dataclass(frozen=True)
+class ScoreRule:
+    """Stops the search for a source when its unfinished hypotheses cannot improve the result.
+
+    The result consists of the `count` best finished hypotheses. The search stops when there
+    are `count` finished hypotheses with at least the score of the best unfinished hypothesis.
+
+    kind: The score of an unfinished hypothesis is log p / length^penalty. `kind` says which length
+          is used:
+          "estimate": its current length, like `early_stopping=False` in transformers
+          "bound":    the maximum length, like `early_stopping="never"` in transformers. No
+                      extension of the hypothesis can reach a higher score, because further tokens
+                      only lower log p. The search therefore never misses a better output
+    """
+
+    kind: Literal["estimate", "bound"]
+    count: int
+    normalisation: LengthNormalisation
+
+    def add_finished(
+        self, scores: Tensor, totals: Tensor, ended: Tensor, length: int | Tensor
+    ) -> Tensor:
+        """Return the C best scores of finished hypotheses after a step: (B, C), best first
+
+        C is `self.count`.
+
+        scores: (B, C) the best scores before the step; -inf if fewer than C hypotheses have ended
+        totals: (B, K) log-probability of each candidate of the step
+        ended:  (B, K) True for the candidates that end in this step
+        length: number of tokens of these candidates, END included
+        """
+        new_scores = self.normalisation.score(totals, length, True)
+        merged = torch.cat([scores, new_scores.masked_fill(~ended, FORBIDDEN)], dim=1)
+        return merged.topk(self.count, dim=1).values
+
+    def is_over(
+        self, scores: Tensor, active: Tensor, length: int | Tensor, max_lengths: Tensor
+    ) -> Tensor:
+        """Return True for each source for which the search stops: (B,)
+
+        scores:      (B, C) the C best scores of finished hypotheses, best first
+        active:      (B,)   log-probability of the best unfinished hypothesis
+        length:      number of tokens of the unfinished hypotheses
+        max_lengths: (B,)   maximum number of tokens of a hypothesis
+        """
+        best_length = max_lengths if self.kind == "bound" else length
+        return self.normalisation.score(active, best_length, False) <= scores[:, -1]
 
 
 @dataclass(frozen=True)

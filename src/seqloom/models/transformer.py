@@ -24,7 +24,7 @@ from seqloom.nn.copying import Copyable, Copying
 from seqloom.nn.embedding import Embedder, Readout
 from seqloom.nn.fast import fused_transformer
 from seqloom.nn.fast.fused_transformer import TokenInputs, can_fuse
-from seqloom.nn.fast.layer_norm import LayerNorm
+from seqloom.nn.fast.kernels import LayerNorm
 from seqloom.nn.fast.linear import PackedLinear
 from seqloom.nn.fast.multihead import joined_projections, prepare_mask
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache

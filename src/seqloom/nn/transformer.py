@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.fast.dispatch import can_fuse_relu
-from seqloom.nn.fast.layer_norm import LayerNorm
+from seqloom.nn.fast.kernels import LayerNorm
 from seqloom.nn.fast.linear import Linear, PackedLinear, linear_relu
 from seqloom.nn.key_value_cache import Cache, KeysValues
 from seqloom.nn.multihead import MultiHeadAttention

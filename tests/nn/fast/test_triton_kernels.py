@@ -13,8 +13,7 @@ pytest.importorskip("triton", reason="Triton comes with the GPU builds of torch"
 
 from seqloom.nn.fast import dispatch
 from seqloom.nn.fast.dispatch import can_use_kernels, can_use_layer_norm
-from seqloom.nn.fast.kernels import cross_attention_step, self_attention_step
-from seqloom.nn.fast.layer_norm import LayerNorm
+from seqloom.nn.fast.kernels import LayerNorm, cross_attention_step, self_attention_step
 from seqloom.nn.fast.static_cache import SlotTable, StaticCache
 from seqloom.nn.key_value_cache import KeysValues
 

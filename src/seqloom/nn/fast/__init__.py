@@ -7,8 +7,8 @@
     repeated_attention    attention, one query position at a time    CPU, training
     cross_entropy         Linear, then losses.cross_entropy_sum      CPU
     dropout               torch.nn.functional.dropout                CPU
-    kernels               attention, one query position at a time    GPU, inference (Triton)
-    layer_norm            torch.nn.LayerNorm                         GPU, inference (Triton)
+    kernels               attention, one query position at a time,
+                          and torch.nn.LayerNorm                     GPU, inference (Triton)
     fused_transformer     the layers in models/transformer.py        GPU, training (Triton)
     fused_functions       parts of fused_transformer                 GPU, training (Triton)
     static_cache          key_value_cache.KeyValueCache              CUDA graphs, torch.compile

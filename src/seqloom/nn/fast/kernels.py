@@ -14,8 +14,9 @@ import importlib
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from seqloom.nn.fast.dispatch import can_use_layer_norm
 from seqloom.nn.fast.static_cache import StaticCache
 from seqloom.nn.key_value_cache import KeysValues
 
@@ -98,3 +99,15 @@ def layer_norm(inputs: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> 
         num_warps=4,
     )
     return out
+
+
+class LayerNorm(nn.LayerNorm):
+    """A torch.nn.LayerNorm over the last dimension that uses a Triton kernel where it can."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if can_use_layer_norm(inputs, self.weight):
+            return layer_norm(inputs, self.weight, self.bias, self.eps)
+        return super().forward(inputs)
