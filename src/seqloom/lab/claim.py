@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import MIN_SEEDS, Verdict
@@ -14,7 +14,7 @@ from seqloom.viz.chart import Chart
 Size = Literal["tiny", "small", "full"]
 """tiny: smoke test; small: minutes on two cores; full: for a GPU."""
 OPPOSITE = "The opposite of one of these statements holds with every seed."
-_TEXTS = Path(__file__).parent / "claims" / "claims.toml"
+_DECLARATIONS = Path(__file__).parent / "claims" / "claims.toml"
 SettingsT = TypeVar("SettingsT")
 TrialProgress = Callable[[str, float], None]
 """Receives the current activity and the completed fraction of a trial."""
@@ -89,7 +89,8 @@ class PublishedResult:
 class Claim(Generic[SettingsT]):
     """A claim and its experiment.
 
-    The texts `sentence`, `source`, `setup`, `confirms` and `refutes` are in claims/claims.toml.
+    The texts `sentence`, `source`, `setup`, `confirms` and `refutes`, the published results and most
+    columns are in claims/claims.toml.
 
     conditions: names of the variants that the experiment compares. Each of them is measured with
                 every seed.
@@ -109,8 +110,8 @@ class Claim(Generic[SettingsT]):
     measure: Callable[[Trial[SettingsT]], Numbers]
     judge: Callable[[Results], Verdict]
     plot: Callable[[Results], Sequence[Chart]]
-    columns: Sequence[Column]
-    published: Sequence[PublishedResult] = ()
+    columns: Sequence[Column] = ()
+    published: Sequence[PublishedResult] = field(init=False, default=())
     min_seeds: int = MIN_SEEDS
     is_timed: bool = False
     sentence: str = field(init=False)
@@ -120,10 +121,33 @@ class Claim(Generic[SettingsT]):
     refutes: str = field(init=False, default=OPPOSITE)
 
     def __post_init__(self) -> None:
-        for key, text in _load_texts()[self.name].items():
-            object.__setattr__(self, key, text)
+        facts = _declarations()[self.name]
+        for key in ("sentence", "source", "setup", "confirms", "refutes"):
+            if key in facts:
+                object.__setattr__(self, key, facts[key])
+        if "columns" in facts:
+            columns = tuple(Column(*column) for column in facts["columns"])
+            object.__setattr__(self, "columns", columns)
+        published = tuple(
+            PublishedResult(**{**each, "figures": [PublishedFigure(*it) for it in each["figures"]]})
+            for each in facts.get("published", ())
+        )
+        object.__setattr__(self, "published", published)
+
+
+def declared_sizes(name: str, settings: type[SettingsT]) -> dict[Size, SettingsT]:
+    """Return the settings of each size of a claim, as claims/claims.toml declares them."""
+    return {
+        size: settings(
+            **{
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in values.items()
+            }
+        )
+        for size, values in _declarations()[name]["sizes"].items()
+    }
 
 
 @cache
-def _load_texts() -> dict[str, dict[str, str]]:
-    return tomllib.loads(_TEXTS.read_text(encoding="utf-8"))
+def _declarations() -> dict[str, Any]:
+    return tomllib.loads(_DECLARATIONS.read_text(encoding="utf-8"))

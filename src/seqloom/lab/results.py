@@ -64,6 +64,11 @@ class Results:
         pairs = zip(self.over_seeds(*higher), self.over_seeds(*lower), strict=True)
         return [first - second for first, second in pairs]
 
+    def ratio(self, numerator: tuple[str, str], denominator: tuple[str, str]) -> list[float]:
+        """Return the ratio of two measured values, each a (condition, name), for each seed."""
+        pairs = zip(self.over_seeds(*numerator), self.over_seeds(*denominator), strict=True)
+        return [first / second for first, second in pairs]
+
     def curve(self, condition: str, names: Sequence[str]) -> list[list[float]]:
         """Return several values measured under one condition, as the points of a line in a chart.
 

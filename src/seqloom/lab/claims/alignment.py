@@ -7,7 +7,8 @@ from pathlib import Path
 from torch import Tensor
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.toy_languages import (
     ENGLISH,
     FRENCH,
@@ -26,7 +27,7 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import BarChart, Chart, LineChart, Series
+from seqloom.viz.chart import BarChart, Chart
 
 COPY, REVERSE, SWAP = "copy", "reverse", "adjectives after nouns"
 TASKS = (COPY, REVERSE, SWAP)
@@ -193,11 +194,11 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    series = [Series(task, OFFSETS, results.curve(task, OFFSET_WEIGHTS)) for task in TASKS]
     bars = [(task, "correct") for task in TASKS] + [(SWAP, "diagonal"), (SWAP, "uniform")]
     names = (*TASKS, f"diagonal, {SWAP}", f"at random, {SWAP}")
+    labels = ("offset from the correct source token", "mean attention weight")
     return [
-        LineChart("offset from the correct source token", "mean attention weight", series),
+        condition_lines(results, labels, TASKS, OFFSETS, OFFSET_WEIGHTS),
         BarChart(
             "fraction of correctly aligned target tokens",
             names,
@@ -209,18 +210,8 @@ def plot(results: Results) -> list[Chart]:
 CLAIM = Claim(
     name="alignment",
     conditions=TASKS,
-    sizes={
-        "tiny": AlignmentSettings(examples=60, steps=2, width=8, tests=2, nouns=4),
-        "small": AlignmentSettings(examples=8_000, steps=300, width=64, tests=200, nouns=20),
-        "full": AlignmentSettings(examples=100_000, steps=2_000, width=256, tests=1_000, nouns=100),
-    },
+    sizes=declared_sizes("alignment", AlignmentSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("correct", "aligned correctly", ".1%"),
-        Column("diagonal", "on the diagonal", ".1%"),
-        Column("uniform", "at random", ".1%"),
-        Column(OFFSET_WEIGHTS[OFFSETS.index(0)], "weight of the correct token", ".1%"),
-    ),
 )

@@ -5,18 +5,20 @@
 """
 
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
+from seqloom.lab.charts import line_over_conditions
+from seqloom.lab.claim import Claim, Trial
 from seqloom.lab.models.trained_models import (
     TRANSLATION_SIZES,
     TranslationSettings,
     read_test_sentences,
     train_once,
+    translate_alone,
     translation_recipe,
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 WIDTHS = {f"beam {width}": width for width in (1, 2, 5, 12)}
 GREEDY, NARROW, WIDE = "beam 1", "beam 2", "beam 12"
@@ -32,13 +34,7 @@ def measure(trial: Trial[TranslationSettings]) -> Numbers:
     sentences = read_test_sentences(run, trial.settings.sentences)
     # The score is log p per token, and END is one of the tokens.
     beam = BeamConfig(width=WIDTHS[trial.condition], length_counts_end=True)
-    outputs = run.translate(
-        [each.source for each in sentences],
-        decoding=beam,
-        attention=False,
-        split=False,
-        pass_through=False,
-    )
+    outputs = translate_alone(run, [each.source for each in sentences], beam)
     references = [each.references for each in sentences]
     return {
         BLEU: bleu([output.text for output in outputs], references).value,
@@ -68,12 +64,11 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def line(name: str) -> LineChart:
-        values = [results.over_seeds(condition, name) for condition in WIDTHS]
-        series = [Series("beam search", list(WIDTHS.values()), values)]
-        return LineChart("beam width", name, series, logarithmic_x=True, zero=False)
-
-    return [line(BLEU), line(LOG_P)]
+    axes = {"logarithmic_x": True, "zero": False}
+    return [
+        line_over_conditions(results, ("beam width", name), "beam search", WIDTHS, name, **axes)
+        for name in (BLEU, LOG_P)
+    ]
 
 
 CLAIM = Claim(
@@ -83,17 +78,4 @@ CLAIM = Claim(
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(Column(BLEU, BLEU, ".2f"), Column(LOG_P, LOG_P, ".4f")),
-    published=(
-        PublishedResult(
-            where="Sutskever et al. 2014, table 1",
-            what="English to French, ensemble of five LSTMs that read the source in reverse",
-            metric=BLEU,
-            figures=(
-                PublishedFigure("beam of 1", 33.0, GREEDY),
-                PublishedFigure("beam of 2", 34.5, NARROW),
-                PublishedFigure("beam of 12", 34.81, WIDE),
-            ),
-        ),
-    ),
 )

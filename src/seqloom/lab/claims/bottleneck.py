@@ -4,7 +4,8 @@ With attention, it does not fall.
 """
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Trial
+from seqloom.lab.charts import condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.trained_models import (
     ACCURACIES,
     COLUMNS,
@@ -16,7 +17,7 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 FIXED_VECTOR, ATTENTION = "fixed vector", "attention"
 LENGTH_RANGE = f"from {LENGTHS[0]} to {LENGTHS[-1]} letters"
@@ -59,21 +60,14 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    series = [
-        Series(condition, LENGTHS, results.curve(condition, ACCURACIES))
-        for condition in (FIXED_VECTOR, ATTENTION)
-    ]
-    return [LineChart("letters to copy", "fraction of correct letters", series)]
+    labels = ("letters to copy", "fraction of correct letters")
+    return [condition_lines(results, labels, (FIXED_VECTOR, ATTENTION), LENGTHS, ACCURACIES)]
 
 
 CLAIM = Claim(
     name="bottleneck",
     conditions=(FIXED_VECTOR, ATTENTION),
-    sizes={
-        "tiny": CopySettings(examples=60, steps=3, width=8, tests=2),
-        "small": CopySettings(examples=10_000, steps=300, width=64, tests=200),
-        "full": CopySettings(examples=200_000, steps=6_000, width=256, tests=1_000),
-    },
+    sizes=declared_sizes("bottleneck", CopySettings),
     measure=measure,
     judge=judge,
     plot=plot,

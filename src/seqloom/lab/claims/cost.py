@@ -16,12 +16,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from seqloom.config.schema.attention import TRANSFORMER_ATTENTION
 from seqloom.core.device import best_device
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, attention_weights
 from seqloom.nn.recurrent import RecurrentLayer
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 ATTENTION, RECURRENT = "attention", "recurrent layer"
 HEADS = TRANSFORMER_ATTENTION.heads
@@ -196,43 +197,32 @@ def plot(results: Results) -> list[Chart]:
     numbers = results.measurements[0].numbers
     indices = range(sum(name.startswith("length ") for name in numbers))
     lengths = [results.mean(ATTENTION, f"length {index}") for index in indices]
-
-    def lines(quantity: str, label: str) -> LineChart:
-        names = [f"{quantity} {index}" for index in indices]
-        series = [
-            Series(condition, lengths, results.curve(condition, names))
-            for condition in (ATTENTION, RECURRENT)
-        ]
-        return LineChart("length", label, series, logarithmic_x=True, logarithmic_y=True)
-
-    charts: list[Chart] = [
-        lines("operations", "floating point operations"),
-        lines("seconds", "seconds"),
+    labels = {
+        "operations": "floating point operations",
+        "seconds": "seconds",
+        "bytes": "bytes of GPU memory",
+    }
+    return [
+        condition_lines(
+            results,
+            ("length", label),
+            (ATTENTION, RECURRENT),
+            lengths,
+            [f"{quantity} {index}" for index in indices],
+            logarithmic_x=True,
+            logarithmic_y=True,
+        )
+        for quantity, label in labels.items()
+        if f"{quantity} 0" in numbers
     ]
-    if "bytes 0" in numbers:
-        charts.append(lines("bytes", "bytes of GPU memory"))
-    return charts
 
 
 CLAIM = Claim(
     name="cost",
     conditions=(ATTENTION, RECURRENT),
-    sizes={
-        "tiny": CostSettings(width=16, lengths=(8, 16, 32, 64), repeats=2),
-        "small": CostSettings(width=128, lengths=(64, 128, 256, 512, 1024, 2048), repeats=15),
-        "full": CostSettings(
-            width=512, lengths=(128, 256, 512, 1024, 2048, 4096, 8192, 16384), repeats=9
-        ),
-    },
+    sizes=declared_sizes("cost", CostSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("exponent of operations", "exponent of operations", ".2f"),
-        Column("exponent of seconds", "exponent of time", ".2f"),
-        Column("exponent of seconds, low", "lower end of its interval", ".2f"),
-        Column("exponent of seconds, high", "upper end of its interval", ".2f"),
-        Column("exponent of bytes", "exponent of peak memory", ".2f"),
-    ),
     is_timed=True,
 )

@@ -16,15 +16,22 @@ from seqloom.config.schema.decoding import (
     SampleConfig,
 )
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.core.storage import atomic_file, storage_errors
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_bars, condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.models.text_files import write_lines
 from seqloom.lab.models.toy_languages import ENGLISH, Clause, clauses, sentence
-from seqloom.lab.models.trained_models import Tables, build_recipe, train_once, training_tables
+from seqloom.lab.models.trained_models import (
+    Tables,
+    build_recipe,
+    train_once,
+    training_tables,
+    translate_alone,
+)
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import BarChart, Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 OWN, WRONG, WRONG_BEAM = "own first word", "wrong first word", "wrong first word, beam of 5"
 GREEDY, BEAM, SAMPLES = "greedy", "beam of 5", "best of 5 samples"
@@ -108,20 +115,16 @@ def _folder(trial: Trial[EarlyMistakeSettings]) -> Path:
 
 def _write_corpus(trial: Trial[EarlyMistakeSettings]) -> None:
     """Write training sentences, each with one of its translations, chosen at random."""
-    settings, folder = trial.settings, _folder(trial)
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    settings = trial.settings
     random = Random(trial.seed)
     drawn = list(islice(clauses("train", trial.seed, settings.nouns), settings.examples))
     sides = {
         "source": [sentence(clause, ENGLISH) for clause in drawn],
         "target": [" ".join(random.choice(translations(clause))) for clause in drawn],
     }
-    for side, lines in sides.items():
-        for split, count in (("train", len(lines)), ("dev", 20)):
-            text = "".join(f"{line}\n" for line in lines[:count])
-            with atomic_file(folder / f"{split}.{side}") as temporary:
-                temporary.write_text(text, encoding="utf-8")
+    for split, count in (("train", settings.examples), ("dev", 20)):
+        files = {f"{split}.{side}": lines[:count] for side, lines in sides.items()}
+        write_lines(_folder(trial), files)
 
 
 def measure(trial: Trial[EarlyMistakeSettings]) -> Numbers:
@@ -171,9 +174,7 @@ def _decode(run: Run, tests: Sequence[Clause], condition: str) -> list[Predictio
     sources = [sentence(clause, ENGLISH) for clause in tests]
     if condition != SAMPLES:
         decoding = BeamConfig(width=BEAM_WIDTH) if condition == BEAM else GreedyConfig()
-        return run.translate(
-            sources, decoding=decoding, attention=False, split=False, pass_through=False
-        )
+        return translate_alone(run, sources, decoding)
     sampling = SampleConfig(samples=BEAM_WIDTH)
     candidates = run.translate_n_best(
         sources, BEAM_WIDTH, decoding=sampling, attention=False, split=False, pass_through=False
@@ -201,9 +202,7 @@ def _find_first_words(run: Run, tests: Sequence[Clause]) -> list[FirstWords]:
     The model itself proposes both words. If it does not propose both, the clause is left out.
     """
     sources = [sentence(clause, ENGLISH) for clause in tests]
-    greedy = run.translate(
-        sources, decoding=GreedyConfig(), attention=False, split=False, pass_through=False
-    )
+    greedy = translate_alone(run, sources, GreedyConfig())
     samples = run.translate_n_best(
         sources,
         CANDIDATES.samples,
@@ -311,37 +310,18 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    series = [
-        Series(condition, DISTANCES, results.curve(condition, ERRORS))
-        for condition in (OWN, WRONG, WRONG_BEAM)
-    ]
-    searches = (GREEDY, SAMPLES, BEAM)
-    bars = [results.over_seeds(condition, "valid") for condition in searches]
+    labels = ("words after the first", "fraction of wrong words")
     return [
-        LineChart("words after the first", "fraction of wrong words", series),
-        BarChart("fraction of valid outputs", searches, bars),
+        condition_lines(results, labels, (OWN, WRONG, WRONG_BEAM), DISTANCES, ERRORS),
+        condition_bars(results, "fraction of valid outputs", (GREEDY, SAMPLES, BEAM), "valid"),
     ]
 
 
 CLAIM = Claim(
     name="early-mistake",
     conditions=(OWN, WRONG, WRONG_BEAM, GREEDY, SAMPLES, BEAM),
-    sizes={
-        "tiny": EarlyMistakeSettings(examples=60, steps=3, width=8, nouns=4, tests=6),
-        "small": EarlyMistakeSettings(examples=8_000, steps=1_000, width=128, nouns=10, tests=300),
-        "full": EarlyMistakeSettings(
-            examples=20_000, steps=2_500, width=256, nouns=20, tests=1_000
-        ),
-    },
+    sizes=declared_sizes("early-mistake", EarlyMistakeSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("errors", "wrong words after the first", ".1%"),
-        Column("later errors", "the same, distance 2 and more", ".1%"),
-        Column("sentences", "sentences", ".0f"),
-        Column("valid", "valid outputs", ".1%"),
-        Column("valid first word", "valid first words", ".1%"),
-        Column("log p", "log p", ".3f"),
-    ),
 )

@@ -12,21 +12,23 @@ from random import Random
 from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.core.storage import atomic_file, storage_errors
 from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.inference.run import Run
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import line_over_conditions
+from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.models.text_files import write_lines
 from seqloom.lab.models.trained_models import (
     Tables,
     build_recipe,
     train_once,
     training_tables,
+    translate_alone,
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 NOISES = {"no noise": 0.0, "noise 0.3": 0.3, "noise 1": 1.0}
 NO_NOISE, SOME_NOISE, STRONG_NOISE = NOISES
@@ -79,12 +81,8 @@ def _write_training_sentences(trial: Trial[NoiseSettings]) -> list[Example]:
     """Draw training sentences at random, with the seed of the trial, and write them to files."""
     corpus = list(read_bundled(_CORPUS, "train"))
     sample = Random(trial.seed).sample(corpus, trial.settings.examples)
-    with storage_errors(_folder(trial)):
-        _folder(trial).mkdir(parents=True, exist_ok=True)
-    sides = (("de", [each.source for each in sample]), ("en", [each.target for each in sample]))
-    for name, lines in sides:
-        with atomic_file(_folder(trial) / name) as temporary:
-            temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    sides = {"de": [each.source for each in sample], "en": [each.target for each in sample]}
+    write_lines(_folder(trial), sides)
     return sample
 
 
@@ -94,9 +92,7 @@ def measure(trial: Trial[NoiseSettings]) -> Numbers:
     run = train_once(trial, configure(trial))
     unseen = Random(0).sample(list(read_bundled(_CORPUS, "test")), trial.settings.tests)
     sources = [each.source for each in unseen]
-    outputs = run.translate(
-        sources, decoding=GreedyConfig(), attention=False, split=False, pass_through=False
-    )
+    outputs = translate_alone(run, sources, GreedyConfig())
     return {
         TRAIN_PERPLEXITY: _perplexity(run, training_sentences[: trial.settings.tests]),
         TEST_PERPLEXITY: _perplexity(run, unseen),
@@ -142,29 +138,18 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def line(name: str) -> LineChart:
-        values = [results.over_seeds(condition, name) for condition in NOISES]
-        series = [Series("GRU with attention", list(NOISES.values()), values)]
-        label = "standard deviation of the noise (that of initial embeddings is 1)"
-        return LineChart(label, name, series, zero=False)
-
-    return [line(TEST_PERPLEXITY), line(TRAIN_PERPLEXITY)]
+    label = "standard deviation of the noise (that of initial embeddings is 1)"
+    return [
+        line_over_conditions(results, (label, name), "GRU with attention", NOISES, name, zero=False)
+        for name in (TEST_PERPLEXITY, TRAIN_PERPLEXITY)
+    ]
 
 
 CLAIM = Claim(
     name="embedding-noise",
     conditions=tuple(NOISES),
-    sizes={
-        "tiny": NoiseSettings(examples=60, steps=2, width=8, pieces=100, tests=2),
-        "small": NoiseSettings(examples=400, steps=250, width=96, pieces=400, tests=300),
-        "full": NoiseSettings(examples=5_000, steps=2_000, width=256, pieces=2_000, tests=1_000),
-    },
+    sizes=declared_sizes("embedding-noise", NoiseSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column(TRAIN_PERPLEXITY, TRAIN_PERPLEXITY, ".3f"),
-        Column(TEST_PERPLEXITY, TEST_PERPLEXITY, ".1f"),
-        Column(BLEU, BLEU, ".1f"),
-    ),
 )

@@ -10,7 +10,8 @@ import torch
 
 from seqloom.config.schema.model import ModelConfig
 from seqloom.core.batch import Padded
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.random_models import (
     random_batch,
     random_model,
@@ -19,7 +20,7 @@ from seqloom.lab.models.random_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 RECURRENCE, ATTENTION, TRANSFORMER = "GRU without attention", "GRU with attention", "Transformer"
 LENGTHS = (5, 10, 20, 40, 80)
@@ -111,27 +112,17 @@ def _log_ratios(numerators: list[float], denominators: list[float]) -> list[floa
 
 
 def plot(results: Results) -> list[Chart]:
-    series = [
-        Series(condition, LENGTHS, results.curve(condition, GRADIENTS))
-        for condition in (RECURRENCE, ATTENTION, TRANSFORMER)
-    ]
-    label = "gradient of the last prediction at the first word"
-    return [LineChart("words", label, series, logarithmic_x=True, logarithmic_y=True)]
+    labels = ("words", "gradient of the last prediction at the first word")
+    axes = {"logarithmic_x": True, "logarithmic_y": True}
+    conditions = (RECURRENCE, ATTENTION, TRANSFORMER)
+    return [condition_lines(results, labels, conditions, LENGTHS, GRADIENTS, **axes)]
 
 
 CLAIM = Claim(
     name="gradient-path",
     conditions=(RECURRENCE, ATTENTION, TRANSFORMER),
-    sizes={
-        "tiny": GradientPathSettings(width=16, rows=2),
-        "small": GradientPathSettings(width=64, rows=32),
-        "full": GradientPathSettings(width=512, rows=64),
-    },
+    sizes=declared_sizes("gradient-path", GradientPathSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=tuple(
-        Column(name, f"{length} words", ".2e")
-        for name, length in zip(GRADIENTS, LENGTHS, strict=True)
-    ),
 )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_bars
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import (
@@ -19,7 +20,7 @@ from seqloom.nn.attention import (
     Selection,
     attention_weights,
 )
-from seqloom.viz.chart import BarChart, Chart
+from seqloom.viz.chart import Chart
 
 EXACT, NEAREST, BEST, SOFT = "exact match", "nearest key", "best score", "softmax"
 HARD = (EXACT, NEAREST, BEST)
@@ -224,40 +225,17 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    conditions = (*HARD, SOFT)
-
-    def bars(name: str, label: str) -> BarChart:
-        values = [results.over_seeds(condition, name) for condition in conditions]
-        return BarChart(label, conditions, values)
-
-    return [
-        *(bars(name, f"gradient at {name}") for name in ("queries", "keys", "values")),
-        *(
-            bars(f"changed by {name}", f"rows whose loss changes with a small step of {name}")
-            for name in MOVED
-        ),
-    ]
+    labels = {name: f"gradient at {name}" for name in ("queries", "keys", "values")}
+    for name in MOVED:
+        labels[f"changed by {name}"] = f"rows whose loss changes with a small step of {name}"
+    return [condition_bars(results, label, (*HARD, SOFT), name) for name, label in labels.items()]
 
 
 CLAIM = Claim(
     name="hard-attention",
     conditions=(*HARD, SOFT),
-    sizes={
-        "tiny": HardAttentionSettings(rows=2, keys=4, width=8),
-        "small": HardAttentionSettings(rows=200, keys=16, width=64),
-        "full": HardAttentionSettings(rows=500, keys=64, width=512),
-    },
+    sizes=declared_sizes("hard-attention", HardAttentionSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("queries", "gradient at queries", ".3g"),
-        Column("keys", "gradient at keys", ".3g"),
-        Column("values", "gradient at values", ".3g"),
-        Column("total weight", "total weight", ".2f"),
-        Column("changed by queries", "loss changes with queries", ".1%"),
-        Column("changed by keys", "loss changes with keys", ".1%"),
-        Column("slope error of queries", "error of the slope, queries", ".1e"),
-        Column("slope error of keys", "error of the slope, keys", ".1e"),
-    ),
 )

@@ -11,7 +11,8 @@ from random import Random
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors, write_file
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_lines, line_over_conditions
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.trained_models import (
     Tables,
     build_recipe,
@@ -21,7 +22,7 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 HEADS = {"1 head": 1, "4 heads": 4, "8 heads": 8, "16 heads": 16}
 ONE_HEAD, FOUR_HEADS, EIGHT_HEADS = "1 head", "4 heads", "8 heads"
@@ -150,49 +151,23 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    means = [results.over_seeds(condition, "mean") for condition in HEADS]
     fractions = [tenth / EVALUATIONS for tenth in range(1, EVALUATIONS + 1)]
-    learning = [
-        Series(condition, fractions, results.curve(condition, ACCURACIES)) for condition in HEADS
-    ]
     label = "correct words in percent"
+    axes = {"logarithmic_x": True, "zero": False}
+    means = ("heads", f"{label}, mean over the training")
     return [
-        LineChart(
-            "heads",
-            f"{label}, mean over the training",
-            [Series("Transformer", list(HEADS.values()), means)],
-            logarithmic_x=True,
-            zero=False,
+        line_over_conditions(results, means, "Transformer", HEADS, "mean", **axes),
+        condition_lines(
+            results, ("fraction of the training", label), tuple(HEADS), fractions, ACCURACIES
         ),
-        LineChart("fraction of the training", label, learning),
     ]
 
 
 CLAIM = Claim(
     name="heads",
     conditions=tuple(HEADS),
-    sizes={
-        "tiny": HeadsSettings(
-            length=60, examples=60, steps=10, width=32, rate=4e-3, batch_tokens=512, tests=2
-        ),
-        "small": HeadsSettings(
-            length=60, examples=8_000, steps=240, width=64, rate=4e-3, batch_tokens=4_096, tests=100
-        ),
-        "full": HeadsSettings(
-            length=100,
-            examples=50_000,
-            steps=1_500,
-            width=128,
-            rate=2e-3,
-            batch_tokens=16_384,
-            tests=500,
-        ),
-    },
+    sizes=declared_sizes("heads", HeadsSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("mean", "correct words, mean over the training", ".1f"),
-        Column("final", "correct words at the end", ".1f"),
-    ),
 )

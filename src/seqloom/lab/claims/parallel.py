@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqloom.core.batch import Batch
 from seqloom.core.device import best_device
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.random_models import (
     random_batch,
     random_model,
@@ -137,8 +137,7 @@ def judge(results: Results) -> Verdict:
 
         The result is the value at the longest length, divided by that at the shortest length.
         """
-        ends = (results.over_seeds(condition, name) for condition in (LONGEST, SHORTEST))
-        return [long / short for long, short in zip(*ends, strict=True)]
+        return results.ratio((LONGEST, name), (SHORTEST, name))
 
     length_ratio = LENGTHS[LONGEST] / LENGTHS[SHORTEST]
     grow = f"from {LENGTHS[SHORTEST]} to {LONGEST}, sequential operations grow by a factor of"
@@ -185,26 +184,9 @@ def plot(results: Results) -> list[Chart]:
 CLAIM = Claim(
     name="parallel",
     conditions=tuple(LENGTHS),
-    sizes={
-        "tiny": ParallelSettings(transformer_width=16, recurrent_width=26, tokens=512, repeats=1),
-        "small": ParallelSettings(
-            transformer_width=64, recurrent_width=109, tokens=1_024, repeats=15
-        ),
-        "full": ParallelSettings(
-            transformer_width=512, recurrent_width=895, tokens=16_384, repeats=15
-        ),
-    },
+    sizes=declared_sizes("parallel", ParallelSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column(f"operations, {RECURRENT}", "operations, recurrent", ",.0f"),
-        Column(f"operations, {TRANSFORMER}", "operations, Transformer", ",.0f"),
-        Column(f"milliseconds, {RECURRENT}", "ms per step, recurrent", ".3g"),
-        Column(f"milliseconds, {TRANSFORMER}", "ms per step, Transformer", ".3g"),
-        Column("time ratio", "ratio of the times", ".2f"),
-        Column(f"parameters, {RECURRENT}", "parameters, recurrent", ",.0f"),
-        Column(f"parameters, {TRANSFORMER}", "parameters, Transformer", ",.0f"),
-    ),
     is_timed=True,
 )

@@ -11,7 +11,8 @@ from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.embedding import PositionsConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.inference.run import Run
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_bars, condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.trained_models import (
     Tables,
     build_recipe,
@@ -24,7 +25,7 @@ from seqloom.lab.models.trained_models import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.build import build_positions
-from seqloom.viz.chart import BarChart, Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 TRAINED, LONGEST = 12, 20
 """Number of letters of the longest strings in training, and of the longest strings in the test."""
@@ -204,38 +205,19 @@ def judge(results: Results) -> Verdict:
 def plot(results: Results) -> list[Chart]:
     # Six lines have six different colours. The bars include the GRU as well.
     transformers = [condition for condition in CONDITIONS if condition != GRU]
-    series = [
-        Series(condition, LENGTHS, results.curve(condition, ACCURACIES))
-        for condition in transformers
-    ]
+    labels = (f"letters to copy, training up to {TRAINED}", "fraction of correct letters")
+    bars = f"fraction of correct letters after the first {TRAINED}"
     return [
-        LineChart(
-            f"letters to copy, training up to {TRAINED}", "fraction of correct letters", series
-        ),
-        BarChart(
-            f"fraction of correct letters after the first {TRAINED}",
-            CONDITIONS,
-            [results.over_seeds(condition, BEYOND) for condition in CONDITIONS],
-        ),
+        condition_lines(results, labels, transformers, LENGTHS, ACCURACIES),
+        condition_bars(results, bars, CONDITIONS, BEYOND),
     ]
 
 
 CLAIM = Claim(
     name="positions",
     conditions=CONDITIONS,
-    sizes={
-        "tiny": PositionsSettings(examples=60, steps=2, width=8, layers=1, tests=2),
-        "small": PositionsSettings(examples=8_000, steps=400, width=64, layers=1, tests=200),
-        "full": PositionsSettings(examples=100_000, steps=1_500, width=128, layers=2, tests=1_000),
-    },
+    sizes=declared_sizes("positions", PositionsSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        *(
-            Column(name, f"{length} letters", ".1%")
-            for name, length in zip(ACCURACIES, LENGTHS, strict=True)
-        ),
-        Column(BEYOND, "letters 13 to 20", ".1%"),
-    ),
 )

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_bars
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.toy_languages import (
     DISTANT,
     ENGLISH,
@@ -34,7 +35,7 @@ from seqloom.lab.models.trained_models import (
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.error_rates import token_accuracy
-from seqloom.viz.chart import BarChart, Chart
+from seqloom.viz.chart import Chart
 
 Direction = tuple[ToyLanguage, ToyLanguage]
 ALONE = "small pair alone"
@@ -196,35 +197,22 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def bars(conditions: tuple[str, ...], label: str) -> BarChart:
-        values = [results.over_seeds(condition, "word accuracy") for condition in conditions]
-        return BarChart(label, conditions, values)
-
+    charts = {
+        "word accuracy, small pair": tuple(SMALL_PAIR_CONDITIONS),
+        "word accuracy, German to French": (SUPERVISED, ZERO_SHOT, ONE_PIVOT),
+    }
     return [
-        bars(tuple(SMALL_PAIR_CONDITIONS), "word accuracy, small pair"),
-        bars((SUPERVISED, ZERO_SHOT, ONE_PIVOT), "word accuracy, German to French"),
+        condition_bars(results, label, conditions, "word accuracy")
+        for label, conditions in charts.items()
     ]
 
 
 CLAIM = Claim(
     name="related-languages",
     conditions=(*SMALL_PAIR_CONDITIONS, SUPERVISED, ZERO_SHOT, ONE_PIVOT),
-    sizes={
-        "tiny": RelatedLanguagesSettings(small=30, large=40, steps=2, width=8, nouns=4, tests=2),
-        "small": RelatedLanguagesSettings(
-            small=100, large=1_000, steps=500, width=64, nouns=8, tests=200
-        ),
-        "full": RelatedLanguagesSettings(
-            small=500, large=20_000, steps=3_000, width=256, nouns=60, tests=1_000
-        ),
-    },
+    sizes=declared_sizes("related-languages", RelatedLanguagesSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("word accuracy", "word accuracy", ".1%"),
-        Column("correct language", "in the correct language", ".1%"),
-        Column("exact", "exact sentences", ".1%"),
-    ),
     min_seeds=5,
 )

@@ -5,7 +5,8 @@ from typing import Literal
 
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Column, PublishedFigure, PublishedResult, Trial
+from seqloom.lab.charts import condition_bars
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.trained_models import (
     BUNDLED,
     SUBWORDS,
@@ -19,7 +20,7 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import BarChart, Chart
+from seqloom.viz.chart import Chart
 
 FORWARD, REVERSED = "read forwards", "read in reverse"
 BLEU = "BLEU"
@@ -109,45 +110,20 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    conditions = (FORWARD, REVERSED)
+    labels = {
+        "score": "BLEU of sentences, or correct letters in percent",
+        "perplexity": "perplexity of the test split",
+    }
     return [
-        BarChart(
-            "BLEU of sentences, or correct letters in percent",
-            conditions,
-            [results.over_seeds(condition, "score") for condition in conditions],
-        ),
-        BarChart(
-            "perplexity of the test split",
-            conditions,
-            [results.over_seeds(condition, "perplexity") for condition in conditions],
-        ),
+        condition_bars(results, label, (FORWARD, REVERSED), name) for name, label in labels.items()
     ]
 
 
 CLAIM = Claim(
     name="reversed-source",
     conditions=(FORWARD, REVERSED),
-    sizes={
-        "tiny": ReversedSourceSettings("letters", examples=60, steps=3, width=8, rate=4e-3),
-        "small": ReversedSourceSettings("letters", examples=10_000, steps=300, width=64, rate=4e-3),
-        "full": ReversedSourceSettings("sentences", examples=0, steps=4_000, width=512, rate=1e-3),
-    },
+    sizes=declared_sizes("reversed-source", ReversedSourceSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("score", "score", ".1f"),
-        Column("perplexity", "perplexity", ".2f"),
-    ),
-    published=(
-        PublishedResult(
-            where="Sutskever et al. 2014, §3.3",
-            what="English to French, LSTM of four layers",
-            metric=BLEU,
-            figures=(
-                PublishedFigure("read forwards", 25.9, FORWARD),
-                PublishedFigure("read in reverse", 30.6, REVERSED),
-            ),
-        ),
-    ),
 )

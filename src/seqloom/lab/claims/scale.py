@@ -9,11 +9,12 @@ from typing import Literal
 
 import torch
 
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, attention_weights
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 Scale = Literal["one", "sqrt", "width"]
 SCALES: dict[str, Scale] = {"1": "one", "√d": "sqrt", "d": "width"}
@@ -58,9 +59,8 @@ def judge(results: Results) -> Verdict:
     def remaining_slope(condition: str) -> list[float]:
         """Return one ratio per seed: the softmax slope at the largest width, divided by the slope
         at the smallest width."""
-        narrow = results.over_seeds(condition, f"slope at {NARROWEST}")
-        wide = results.over_seeds(condition, f"slope at {WIDEST}")
-        return [last / first for first, last in zip(narrow, wide, strict=True)]
+        ends = [(condition, f"slope at {width}") for width in (WIDEST, NARROWEST)]
+        return results.ratio(*ends)
 
     def matched(condition: str) -> list[float]:
         return results.over_seeds(condition, f"matched at {WIDEST}")
@@ -76,35 +76,28 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def lines(quantity: str, label: str) -> LineChart:
-        names = [f"{quantity} at {width}" for width in WIDTHS]
-        series = [
-            Series(f"divided by {divisor}", WIDTHS, results.curve(divisor, names))
-            for divisor in SCALES
-        ]
-        return LineChart("width d of queries and keys", label, series, logarithmic_x=True)
-
+    labels = {
+        "slope": "gradient of the softmax, relative to its maximum",
+        "matched": "weight of the key that equals the query",
+    }
     return [
-        lines("slope", "gradient of the softmax, relative to its maximum"),
-        lines("matched", "weight of the key that equals the query"),
+        condition_lines(
+            results,
+            ("width d of queries and keys", label),
+            {divisor: f"divided by {divisor}" for divisor in SCALES},
+            WIDTHS,
+            [f"{quantity} at {width}" for width in WIDTHS],
+            logarithmic_x=True,
+        )
+        for quantity, label in labels.items()
     ]
 
 
 CLAIM = Claim(
     name="scale",
     conditions=tuple(SCALES),
-    sizes={
-        "tiny": ScaleSettings(queries=20),
-        "small": ScaleSettings(queries=500),
-        "full": ScaleSettings(queries=20_000),
-    },
+    sizes=declared_sizes("scale", ScaleSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("largest at 4", "largest weight, d = 4", ".3f"),
-        Column(f"largest at {WIDEST}", f"largest weight, d = {WIDEST}", ".3f"),
-        Column(f"slope at {WIDEST}", f"relative gradient, d = {WIDEST}", ".1%"),
-        Column(f"matched at {WIDEST}", f"weight of the matching key, d = {WIDEST}", ".1%"),
-    ),
 )

@@ -14,10 +14,9 @@ import torch
 from torch.nn.functional import normalize
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.claim import Claim, Trial
 from seqloom.lab.models.trained_models import (
     ACCURACIES,
-    COLUMNS,
     COPY_SIZES,
     LONGEST,
     NO_ATTENTION,
@@ -159,9 +158,4 @@ CLAIM = Claim(
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        *COLUMNS,
-        Column(UNIT_RANKING, "ranks as dot, unit length", ".1%"),
-        Column(RAW_RANKING, "ranks as dot, any length", ".1%"),
-    ),
 )

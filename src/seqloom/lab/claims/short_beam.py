@@ -4,18 +4,20 @@ A length penalty corrects this.
 """
 
 from seqloom.config.schema.decoding import BeamConfig
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_lines
+from seqloom.lab.claim import Claim, Trial
 from seqloom.lab.models.trained_models import (
     TRANSLATION_SIZES,
     TranslationSettings,
     read_test_sentences,
     train_once,
+    translate_alone,
     translation_recipe,
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
-from seqloom.viz.chart import Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 SUM, MEAN = "sum of log p", "divided by length"
 WIDTHS = (1, 2, 5, 10, 20)
@@ -35,9 +37,7 @@ def measure(trial: Trial[TranslationSettings]) -> Numbers:
     numbers = {}
     for width, length_ratio, bleu_name in zip(WIDTHS, LENGTH_RATIOS, BLEUS, strict=True):
         decoding = BeamConfig(width=width, length_penalty=exponent, length_counts_end=True)
-        outputs = run.translate(
-            sources, decoding=decoding, attention=False, split=False, pass_through=False
-        )
+        outputs = translate_alone(run, sources, decoding)
         words = sum(len(output.text.split()) for output in outputs)
         numbers[length_ratio] = words / reference_words
         numbers[bleu_name] = bleu([output.text for output in outputs], references).value
@@ -75,13 +75,12 @@ def judge(results: Results) -> Verdict:
 
 
 def plot(results: Results) -> list[Chart]:
-    def lines(names: list[str], label: str) -> LineChart:
-        series = [
-            Series(condition, WIDTHS, results.curve(condition, names)) for condition in (SUM, MEAN)
-        ]
-        return LineChart("beam width", label, series, logarithmic_x=True, zero=False)
-
-    return [lines(LENGTH_RATIOS, "output words per reference word"), lines(BLEUS, "BLEU")]
+    axes = {"logarithmic_x": True, "zero": False}
+    quantities = {"output words per reference word": LENGTH_RATIOS, "BLEU": BLEUS}
+    return [
+        condition_lines(results, ("beam width", label), (SUM, MEAN), WIDTHS, names, **axes)
+        for label, names in quantities.items()
+    ]
 
 
 CLAIM = Claim(
@@ -91,14 +90,4 @@ CLAIM = Claim(
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=tuple(
-        Column(name, label, format_spec)
-        for names, quantity, format_spec in (
-            (LENGTH_RATIOS, "length", ".3f"),
-            (BLEUS, "BLEU", ".1f"),
-        )
-        for name, label in zip(
-            names, [f"{quantity}, beam {width}" for width in WIDTHS], strict=True
-        )
-    ),
 )

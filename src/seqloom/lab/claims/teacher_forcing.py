@@ -11,7 +11,8 @@ from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
 from seqloom.inference.run import Run
-from seqloom.lab.claim import Claim, Column, Trial
+from seqloom.lab.charts import condition_bars, condition_lines
+from seqloom.lab.claim import Claim, Trial, declared_sizes
 from seqloom.lab.models.trained_models import (
     Tables,
     build_recipe,
@@ -24,7 +25,7 @@ from seqloom.lab.models.trained_models import (
 )
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
-from seqloom.viz.chart import BarChart, Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 TEACHER_FORCING, FREE_RUNNING = "teacher forcing", "free running"
 SCHEDULED_SAMPLING = "scheduled sampling"
@@ -139,34 +140,19 @@ def judge(results: Results) -> Verdict:
 
 def plot(results: Results) -> list[Chart]:
     fractions = [tenth / EVALUATIONS for tenth in range(1, EVALUATIONS + 1)]
-    series = [
-        Series(condition, fractions, results.curve(condition, EXACT)) for condition in CONDITIONS
-    ]
+    labels = ("fraction of the training", "exact outputs, percent")
+    bars = "fraction of correct letters after an error"
     return [
-        LineChart("fraction of the training", "exact outputs, percent", series),
-        BarChart(
-            "fraction of correct letters after an error",
-            CONDITIONS,
-            [results.over_seeds(each, "after an error") for each in CONDITIONS],
-        ),
+        condition_lines(results, labels, CONDITIONS, fractions, EXACT),
+        condition_bars(results, bars, CONDITIONS, "after an error"),
     ]
 
 
 CLAIM = Claim(
     name="teacher-forcing",
     conditions=CONDITIONS,
-    sizes={
-        "tiny": TeacherForcingSettings(examples=60, steps=10, width=8, tests=4),
-        "small": TeacherForcingSettings(examples=10_000, steps=300, width=64, tests=200),
-        "full": TeacherForcingSettings(examples=100_000, steps=1_500, width=128, tests=1_000),
-    },
+    sizes=declared_sizes("teacher-forcing", TeacherForcingSettings),
     measure=measure,
     judge=judge,
     plot=plot,
-    columns=(
-        Column("mean exact match", "exact, mean over the training", ".1f"),
-        Column("final exact match", "exact at the end", ".1f"),
-        Column("after a correct prefix", "correct letters after a correct prefix", ".1%"),
-        Column("after an error", "the same, last letter of the prefix wrong", ".1%"),
-    ),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-from seqloom.core.storage import atomic_file, storage_errors
+from seqloom.lab.models.text_files import write_lines
 
 ARTICLES = 3
 NumberedConcept = tuple[int, str]
@@ -135,14 +135,13 @@ def write_pairs(
 
     Line n of one file translates line n of the other. Every pair has its own random sentences.
     """
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     for first, second in pairs:
         name = pair_name(first, second)
         # Each pair has its own seed. Otherwise all pairs would have the same sentences.
         pair_seed = int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big")
-        pair_clauses = list(islice(clauses("train", pair_seed, nouns), count))
-        for language in (first, second):
-            lines = "".join(f"{sentence(clause, language)}\n" for clause in pair_clauses)
-            with atomic_file(folder / f"{name}.{language.name}") as temporary:
-                temporary.write_text(lines, encoding="utf-8")
+        drawn = list(islice(clauses("train", pair_seed, nouns), count))
+        sides = {
+            f"{name}.{language.name}": [sentence(clause, language) for clause in drawn]
+            for language in (first, second)
+        }
+        write_lines(folder, sides)

@@ -15,20 +15,22 @@ from typing import Any
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.loading.toml import format_recipe
 from seqloom.config.schema.corpora import SyntheticConfig
-from seqloom.config.schema.decoding import GreedyConfig
+from seqloom.config.schema.decoding import DecodingConfig, GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.locks import wait_for_lock
 from seqloom.core.storage import storage_errors
 from seqloom.data.example import Example
 from seqloom.data.readers.splits import merge_references, read_corpus, read_split
+from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run, load
+from seqloom.lab.charts import condition_bars, condition_lines
 from seqloom.lab.claim import Column, SettingsT, Size, Trial
 from seqloom.lab.results import Numbers, Results
 from seqloom.metrics.error_rates import token_accuracy
 from seqloom.runs.integrity import is_run
 from seqloom.training.event_log import Event
 from seqloom.training.loop import train
-from seqloom.viz.chart import BarChart, Chart, LineChart, Series
+from seqloom.viz.chart import Chart
 
 Tables = dict[str, Any]
 """Nested tables of options, as in the TOML file of a recipe."""
@@ -58,6 +60,13 @@ def train_once(trial: Trial[SettingsT], config: RunConfig) -> Run:
                 done.touch()
     trial.progress("measuring", 1.0)
     return load(folder, engine="torch")
+
+
+def translate_alone(run: Run, sources: Sequence[str], decoding: DecodingConfig) -> list[Prediction]:
+    """Translate each source as a whole, with the search alone: no splitting and no copied text."""
+    return run.translate(
+        sources, decoding=decoding, attention=False, split=False, pass_through=False
+    )
 
 
 def learning_curve(run: Run, name: str) -> list[tuple[int, float]]:
@@ -221,20 +230,11 @@ def plot_copying(results: Results, lines: Sequence[str], bars: Sequence[str]) ->
     lines: models in the line chart, which shows the accuracy at every length
     bars:  models in the bar chart, which shows the accuracy at the greatest length
     """
+    labels = ("letters to copy", "fraction of correct letters")
+    longest = f"fraction of correct letters, {LONGEST} letters to copy"
     return [
-        LineChart(
-            "letters to copy",
-            "fraction of correct letters",
-            [
-                Series(condition, LENGTHS, results.curve(condition, ACCURACIES))
-                for condition in lines
-            ],
-        ),
-        BarChart(
-            f"fraction of correct letters, {LONGEST} letters to copy",
-            bars,
-            [results.over_seeds(condition, ACCURACIES[-1]) for condition in bars],
-        ),
+        condition_lines(results, labels, lines, LENGTHS, ACCURACIES),
+        condition_bars(results, longest, bars, ACCURACIES[-1]),
     ]
 
 
