@@ -115,7 +115,7 @@ def test_charts_side_by_side_do_not_overlap() -> None:
 
 
 def test_bars_of_a_group_have_the_same_colour() -> None:
-    chart = BarChart("y", "abc", [[1.0], [10.0], [0.0]], logarithmic=True, groups="uvu")
+    chart = BarChart("y", "abc", [[1.0], [10.0], [0.0]], scale="logarithmic", groups="uvu")
     bars = [
         bar
         for bar in xml.fromstring(render_svg(chart)).iter(f"{SVG}rect")

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from seqloom.analysis import search_example
 from seqloom.analysis.comparison import OutputPair, RunComparison
-from seqloom.inference.prediction import Prediction
+from seqloom.inference.prediction import OutputAttention, Prediction
 from seqloom.metrics.score import Score
 from seqloom.metrics.subword_merging import AttentionMap
 from seqloom.viz import pages
@@ -50,7 +50,7 @@ def save_example_comparison(path: Path) -> None:
         ("▁a", "▁</script>", "▁house", ".", "</s>"),
         ("▁ein", "▁Haus", "</s>"),
         (-0.1, float("-inf"), -0.2, -0.1, -0.1),
-        attention=torch.full((5, 3), 1 / 3),
+        attention_values=OutputAttention(torch.full((5, 3), 1 / 3)),
     )
     second = Prediction("a house", -0.7, ("▁a", "▁house"), ("▁ein",), (-0.1, -2.0))
     pair = OutputPair(1, "ein <Haus>", ("a & b",), (first, second), (50.0, 60.0), 10.0)

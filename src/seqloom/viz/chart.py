@@ -70,7 +70,8 @@ class BarChart:
 
     Attributes:
         zero: True if the axis includes 0. Default: True.
-        logarithmic: True for a logarithmic axis. A value of 0 has no bar.
+        scale: "logarithmic" for a logarithmic axis, on which a value of 0 has no bar. Default: a
+            linear axis.
         groups: a name for each bar. Bars with the same name have the same colour.
     """
 
@@ -78,7 +79,7 @@ class BarChart:
     names: Sequence[str]
     values: Sequence[Sequence[float]]
     zero: bool = True
-    logarithmic: bool = False
+    scale: Literal["", "logarithmic"] = ""
     groups: Sequence[str] = ()
 
 
@@ -187,7 +188,7 @@ def _draw_bar_chart(drawing: Drawing, chart: BarChart) -> None:
     left = 14 + max(text_width(name, _SIZE) for name in chart.names)
     right = left + _WIDTH - 170.0
     all_values = [value for values in chart.values for value in values]
-    axis = create_axis(all_values, left, right, logarithmic=chart.logarithmic, zero=chart.zero)
+    axis = create_axis(all_values, left, right, logarithmic=bool(chart.scale), zero=chart.zero)
     bottom = top + 12 + _BAR_PITCH * len(chart.names)
     for tick in axis.ticks:
         x = axis.position(tick)

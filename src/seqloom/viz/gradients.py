@@ -351,7 +351,7 @@ def draw_loss_gradients_figure(
             names = [each.name for each in trace.weights]
             norms = [[each.norm] for each in trace.weights]
             groups = [each.group for each in trace.weights]
-            chart = BarChart("gradient norm", names, norms, logarithmic=True, groups=groups)
+            chart = BarChart("gradient norm", names, norms, scale="logarithmic", groups=groups)
             return render_svg(chart, title=_headline(trace))
         case "attention":
             assert head is not None

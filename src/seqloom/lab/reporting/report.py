@@ -168,7 +168,7 @@ class ClaimReport:
             "seeds": self.results.seeds,
             "verdict": asdict(self.verdict),
             "table": self.table,
-            "charts": [{"kind": _kind(chart), **asdict(chart)} for chart in self.charts],
+            "charts": [_chart_data(chart) for chart in self.charts],
             "published": [
                 {
                     **asdict(comparison),
@@ -186,14 +186,22 @@ class ClaimReport:
         }
 
 
-def _kind(chart: Chart) -> str:
+def _chart_data(chart: Chart) -> dict[str, Any]:
+    """Return the kind of a chart and its values, without options that are not set."""
     match chart:
         case LineChart():
-            return "lines"
+            kind = "lines"
         case BarChart():
-            return "bars"
+            kind = "bars"
         case _:
             assert_never(chart)
+    values = asdict(
+        chart,
+        dict_factory=lambda pairs: {
+            name: value for name, value in pairs if value not in ("", (), None)
+        },
+    )
+    return {"kind": kind, **values}
 
 
 def compare_with_published(
