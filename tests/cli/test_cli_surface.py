@@ -144,7 +144,7 @@ PANELS = {
     "Exchange models with other toolkits": ["import", "export"],
 }
 GROUP: Any = get_command(app)
-COMMANDS = all_commands()
+COMMANDS: dict[str, Any] = dict(all_commands())
 
 
 def parameter_names(command: object) -> set[str]:
@@ -193,6 +193,14 @@ def test_help_shows_no_python_types(
     for python_type in ("<bool>", "<path>", "<int", "<float", "<str", "list[", "{RUN}"):
         assert python_type not in result.stdout
     assert all(len(line) <= int(columns) for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("command", SURFACE)
+def test_common_options_fit_on_a_screen(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    panels = run_cli(*command.split(), "--help").stdout.split("╭─ ")[1:]
+    [options] = [panel for panel in panels if panel.startswith("Options ")]
+    assert options.count("\n") <= 32
 
 
 def test_program_name_can_be_typed_into_the_shell(

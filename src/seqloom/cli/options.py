@@ -152,8 +152,8 @@ RunSettings = Annotated[
     list[str] | None,
     option(
         "KEY=VALUE",
-        "Override a decoding setting, for example decoding.max_length=60, or how attention is "
-        "computed, for example model.decoder.attention.selection=argmax. Can be repeated.",
+        "Override a decoding setting such as decoding.max_length=60, or a setting of attention "
+        "such as model.decoder.attention.selection=argmax. Can be repeated.",
         "--set",
     ),
 ]
@@ -161,9 +161,8 @@ EngineSettings = Annotated[
     list[str] | None,
     option(
         "KEY=VALUE",
-        "Override a decoding or engine setting, for example decoding.max_length=60 or "
-        "engine.precision=float32, or how attention is computed, for example "
-        "model.decoder.attention.selection=argmax. Can be repeated.",
+        "Override a setting of decoding, engine or attention, for example decoding.max_length=60, "
+        "engine.precision=float32 or model.decoder.attention.selection=argmax. Can be repeated.",
         "--set",
     ),
 ]

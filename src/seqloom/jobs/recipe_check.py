@@ -78,8 +78,9 @@ def check_recipe(config: RunConfig, progress: Callable[[Split, int], None]) -> R
     if built is None:
         return RecipeCheck(config, dataset, None)
     task, model = built
-    limits = {"source": model.source_limits, "target": model.target_limits}
-    dataset = add_max_length_error(dataset, config, limits)
+    dataset = add_max_length_error(
+        dataset, config, {"source": model.source_limits, "target": model.target_limits}
+    )
     return RecipeCheck(config, dataset, _measure_memory(dataset.worst_batch, task, model))
 
 

@@ -57,13 +57,18 @@ Reverse = Annotated[
         "Run for the opposite direction. The weights of both runs are multiplied and their links "
         "symmetrised.",
         "--reverse",
+        advanced=True,
         callback=existing_run,
         autocompletion=complete_run,
     ),
 ]
 Method = Annotated[
     str,
-    option("METHOD", "With --reverse: intersection, union, grow-diag or grow-diag-final."),
+    option(
+        "METHOD",
+        "With --reverse: intersection, union, grow-diag or grow-diag-final.",
+        advanced=True,
+    ),
 ]
 
 

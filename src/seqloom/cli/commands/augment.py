@@ -58,6 +58,7 @@ def augment(
             "TAG",
             "With --side target: a string in front of each synthetic source, for example '<BT>'. "
             "List it in text.tags of the recipe. Default: none.",
+            advanced=True,
         ),
     ] = "",
     max_ratio: Annotated[
@@ -67,6 +68,7 @@ def augment(
             "Leave out pairs in which one side has more than X times as many characters as the "
             "other.",
             min=1,
+            advanced=True,
         ),
     ] = 4.0,
     options: PredictionOptions = DEFAULT_OPTIONS,

@@ -49,7 +49,12 @@ def evaluate(
     json: Json = False,
     engine: Annotated[
         EngineKind | None,
-        option("ENGINE", "Inference engine: torch or ctranslate2. Default: torch.", "--engine"),
+        option(
+            "ENGINE",
+            "Inference engine: torch or ctranslate2. Default: torch.",
+            "--engine",
+            advanced=True,
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -64,7 +69,7 @@ def evaluate(
     ] = None,
     ensemble: EnsembleMembers = None,
     lowercase: Annotated[
-        bool, flag("--lowercase", "Also compute BLEU on lower-cased text.")
+        bool, flag("--lowercase", "Also compute BLEU on lower-cased text.", advanced=True)
     ] = False,
 ) -> None:
     """Evaluate a run on held-out data: scores, scores by length, and the worst outputs.

@@ -60,6 +60,7 @@ def serve(
         option(
             "[NAME=]de:en",
             "Source and target language of a run whose recipe does not name them. Can be repeated.",
+            advanced=True,
         ),
     ] = None,
     keys: Annotated[
@@ -86,6 +87,7 @@ def serve(
             "worker I has the port PORT + I - 1, and PORT cannot be 0. Default: no metrics.",
             min=0,
             max=65535,
+            advanced=True,
         ),
     ] = None,
     workers: Annotated[
@@ -98,7 +100,12 @@ def serve(
         ),
     ] = 1,
     root_path: Annotated[
-        str, option("PATH", "Path under which a proxy makes the server available, for example /mt.")
+        str,
+        option(
+            "PATH",
+            "Path under which a proxy makes the server available, for example /mt.",
+            advanced=True,
+        ),
     ] = "",
     allowed_hosts: Annotated[
         list[str] | None,
@@ -108,6 +115,7 @@ def serve(
             "addresses, localhost and the name of this machine are always accepted. Can be "
             "repeated.",
             "--allow-host",
+            advanced=True,
         ),
     ] = None,
     allowed_origins: Annotated[
@@ -117,6 +125,7 @@ def serve(
             "Origin whose pages may send requests, for example https://example.org; * for "
             "any. Can be repeated.",
             "--allow-origin",
+            advanced=True,
         ),
     ] = None,
     frame_ancestors: Annotated[
@@ -125,10 +134,11 @@ def serve(
             "ORIGIN",
             "Origin whose pages may show the page in a frame, for example a notebook server; "
             "self for this origin, * for any. Can be repeated.",
+            advanced=True,
         ),
     ] = None,
     access_log: Annotated[
-        bool, flag("--access-log", "Write a line per request to stderr.")
+        bool, flag("--access-log", "Write a line per request to stderr.", advanced=True)
     ] = False,
 ) -> None:
     """Serve runs over HTTP: a web page, a JSON API, and the LibreTranslate API."""

@@ -52,6 +52,7 @@ def sweep(
             "ADDRESS",
             "Train on a Ray cluster with this address, for example auto. local starts a "
             "cluster on this machine.",
+            advanced=True,
         ),
     ] = None,
     json: Json = False,

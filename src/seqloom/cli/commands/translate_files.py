@@ -54,7 +54,7 @@ def translate_files(
         option("NAME", "Field of .jsonl files or column of .parquet files with the texts."),
     ] = None,
     output_field: Annotated[
-        str, option("NAME", "Field or column that receives the translations.")
+        str, option("NAME", "Field or column that receives the translations.", advanced=True)
     ] = "translation",
     workers: Annotated[
         int | None,

@@ -65,7 +65,7 @@ Quiet = Annotated[
     bool,
     typer.Option(
         "--quiet",
-        help="Show no progress and no notes. Warnings and errors are still shown.",
+        help="Print only warnings and errors.",
         callback=_apply_quiet,
         rich_help_panel=HELP_PANEL,
     ),
@@ -76,8 +76,7 @@ Threads = Annotated[
         "--threads",
         metavar="N",
         min=1,
-        help="Number of CPU threads. Default: OMP_NUM_THREADS, or one per core that the process may "
-        "use (CPU affinity and quota).",
+        help="Number of CPU threads. Default: OMP_NUM_THREADS, or all cores.",
         callback=_apply_threads,
         rich_help_panel=HELP_PANEL,
     ),
@@ -87,8 +86,7 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="DEVICE",
-        help="Device of the model: cpu, cuda, or cuda:1 for the second GPU. Default: "
-        "SEQLOOM_DEVICE, or a GPU if there is one.",
+        help="cpu, cuda or cuda:1. Default: SEQLOOM_DEVICE, or a GPU.",
         callback=_apply_device,
         rich_help_panel=HELP_PANEL,
     ),
