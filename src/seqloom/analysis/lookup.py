@@ -155,15 +155,12 @@ def _method(table: LookupTable, method: LookupMethod) -> tuple[AttentionScore, S
             return RbfScore(1.0), "argmax", "1 for the key nearest to q, else 0"
         case "soft":
             temperature = "" if table.temperature == 1 else f" / {table.temperature:g}"
-            formula = f"softmax({soft_score_formula(table)}{temperature})"
-            score = DotScore("one", 1) if table.score == "dot" else RbfScore(table.gamma)
-            return score, "softmax", formula
+            score = soft_score(table)
+            return score, "softmax", f"softmax({score.formula}{temperature})"
         case _:
             assert_never(method)
 
 
-def soft_score_formula(table: LookupTable) -> str:
-    """Return the formula of the score of the soft lookup, for example -0.5 ‖q - k‖²."""
-    if table.score == "dot":
-        return "q · k"
-    return "-‖q - k‖²" if table.gamma == 1 else f"-{table.gamma:g} ‖q - k‖²"
+def soft_score(table: LookupTable) -> AttentionScore:
+    """Return the score of the soft lookup."""
+    return DotScore("one", 1) if table.score == "dot" else RbfScore(table.gamma)

@@ -12,6 +12,7 @@ from typing import Any, assert_never
 
 import torch
 
+from seqloom.analysis.output import to_plain
 from seqloom.config.schema.decoding import (
     BeamConfig,
     DecodingConfig,
@@ -135,12 +136,7 @@ class TokenReplacement:
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain Python objects, for JSON."""
-        return {
-            "step": self.step,
-            "original": self.original.to_json(),
-            "changed": self.changed.to_json(),
-            "alternatives": [each.__dict__ for each in self.alternatives],
-        }
+        return to_plain(vars(self))
 
 
 @dataclass(frozen=True)

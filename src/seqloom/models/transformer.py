@@ -36,7 +36,6 @@ from seqloom.nn.transformer import (
     DecoderLayer,
     EncoderLayer,
     Norm,
-    Residual,
 )
 
 
@@ -312,43 +311,38 @@ class TransformerDecoder(DecoderModule):
 
     def _describe_layer(self, observed: StepObserver, description: StepDescription) -> None:
         """Add the values of the selected layer at the last position."""
-        index, context = description.layer, description.current("a")
-        layer, prefix = self.layers[index], f"layer {index + 1}"
-
-        def add_attention(
-            attention: MultiHeadAttention,
-            residual: Residual,
-            symbols: tuple[str, str],
-            source: str,
-            labels: tuple[str, ...],
-        ) -> None:
-            """Add attention, then the stream. symbols: those of the stream before and after it."""
-            query, attended = residual.input_formula(symbols[0]), observed.attentions[attention]
-            description.add_attention(attention, attended, query, source or query, labels)
-            add_stream(residual, symbols, context)
-
-        def add_stream(residual: Residual, symbols: tuple[str, str], inner: str) -> None:
-            formula = f"{symbols[1]} = {residual.formula(symbols[0], inner)}"
-            description.add("stream", formula, observed.values[residual, "stream"][0, -1])
-
-        description.begin_section(f"{prefix}: self-attention")
+        index, labels = description.layer, description.labels
+        layer, values = self.layers[index], observed.values
         below: tuple[nn.Module, str] = (self.embedder, "input")
         origin = f" = {description.current('x')}"
         if index > 0:
             below = (self.layers[index - 1].feedforward_residual, "stream")
             origin = f", the output of layer {index}"
-        description.add("stream", f"x{origin}", observed.values[below][0, -1])
-        labels, symbol = description.labels, "x′"
-        add_attention(layer.attention, layer.attention_residual, ("x", symbol), "", labels.target)
-        if layer.cross_attention is not None and layer.cross_attention_residual is not None:
-            description.begin_section(f"{prefix}: cross-attention")
-            residual = layer.cross_attention_residual
-            add_attention(layer.cross_attention, residual, ("x′", "x″"), "h", labels.source)
-            symbol = "x″"
-        description.begin_section(f"{prefix}: feed-forward")
-        residual = layer.feedforward_residual
-        inner = layer.feedforward.formula(residual.input_formula(symbol))
-        add_stream(residual, (symbol, "x‴"), inner)
+        cross, cross_residual = layer.cross_attention, layer.cross_attention_residual
+        sublayers = [
+            ("self-attention", "x′", layer.attention_residual, layer.attention, labels.target),
+            ("cross-attention", "x″", cross_residual, cross, labels.source),
+            ("feed-forward", "x‴", layer.feedforward_residual, None, ()),
+        ]
+        symbol = "x"
+        for name, after, residual, attention, tokens in sublayers:
+            if residual is None:
+                continue
+            description.begin_section(f"layer {index + 1}: {name}")
+            if symbol == "x":
+                description.add("stream", f"x{origin}", values[below][0, -1])
+            state = residual.input_formula(symbol)
+            inner = layer.feedforward.formula(state)
+            if attention is not None:
+                attended, source = (
+                    observed.attentions[attention],
+                    "h" if attention is cross else state,
+                )
+                description.add_attention(attention, attended, state, source, tokens)
+                inner = description.current("a")
+            formula = f"{after} = {residual.formula(symbol, inner)}"
+            description.add("stream", formula, values[residual, "stream"][0, -1])
+            symbol = after
 
     def _project_memory(self, memory: Memory) -> list[KeysValues | None]:
         """Return the keys and values of the source for each layer; None without cross-attention."""

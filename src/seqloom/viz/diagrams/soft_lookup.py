@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.analysis.explanation import Explanation
-from seqloom.analysis.lookup import LookupResult, LookupTable, look_up, soft_score_formula
+from seqloom.analysis.lookup import LookupResult, LookupTable, look_up, soft_score
 from seqloom.core.errors import ConfigError
 from seqloom.nn.formulas import indexed
 from seqloom.viz.drawing import Drawing, Svg, text_width, token_label, widest
@@ -161,7 +161,7 @@ def _of_table(table: LookupTable, found: LookupResult, title: str) -> _Lookup:
         names=[indexed("k", number + 1) for number in range(len(table.keys))],
         keys=table.keys,
         values=table.values,
-        score_formula=f"e = {soft_score_formula(table)}" if is_soft else "score",
+        score_formula=f"e = {soft_score(table).formula}" if is_soft else "score",
         scores=found.scores,
         weights_formula=f"α = softmax(e{divisor})" if is_soft else f"α = {found.formula}",
         weights=found.weights,
