@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config.schema.decoding import SearchRulesConfig
+from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.core.errors import ConfigError
 from seqloom.decoding.exhaustive import Exhaustive
 from seqloom.decoding.rules import (
@@ -97,11 +97,9 @@ def test_prefixes_of_different_lengths_force_tokens_until_they_end() -> None:
 def test_default_max_length_is_twice_the_source_plus_32_and_at_most_256(
     source_tokens: int, min_length: int
 ) -> None:
-    assert default_max_length(source_tokens, SearchRulesConfig()) == min(
-        256, 2 * source_tokens + 32
-    )
-    assert default_max_length(source_tokens, SearchRulesConfig(max_length=7)) == 7
-    assert default_max_length(source_tokens, SearchRulesConfig(min_length=min_length)) > min_length
+    assert default_max_length(source_tokens, GreedyConfig()) == min(256, 2 * source_tokens + 32)
+    assert default_max_length(source_tokens, GreedyConfig(max_length=7)) == 7
+    assert default_max_length(source_tokens, GreedyConfig(min_length=min_length)) > min_length
 
 
 def test_exhaustive_search_refuses_a_tree_that_is_too_large() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig, SampleConfig
 from seqloom.inference.options import PredictionOptions
-from seqloom.serving.api.decoding import beam_width, choose_decoding
+from seqloom.serving.api.decoding import choose_decoding
 from seqloom.serving.errors import ApiError
 
 
@@ -35,12 +35,12 @@ def test_beam_and_length_normalisation_are_changed() -> None:
 
 
 def test_the_beam_is_widened_for_n_best() -> None:
-    assert beam_width(choose_decoding(run_with(BeamConfig(width=2)), PredictionOptions(5))) == 5
-    assert beam_width(choose_decoding(run_with(BeamConfig(width=7)), PredictionOptions(5))) == 7
+    assert choose_decoding(run_with(BeamConfig(width=2)), PredictionOptions(5)).beam_width == 5
+    assert choose_decoding(run_with(BeamConfig(width=7)), PredictionOptions(5)).beam_width == 7
     with pytest.raises(ApiError, match="5 outputs need a beam of 5 or more, not 2"):
         choose_decoding(run_with(BeamConfig(width=7)), PredictionOptions(5, beam=2))
 
 
 def test_only_greedy_and_beam_search_have_a_width() -> None:
-    assert beam_width(GreedyConfig()) == 1
-    assert beam_width(SampleConfig()) is None
+    assert GreedyConfig().beam_width == 1
+    assert SampleConfig().beam_width is None

@@ -1,25 +1,17 @@
 """Builds a search from the [decoding] section of a recipe."""
 
-from typing import assert_never, cast
+from typing import cast
 
 from seqloom.config.schema.decoding import (
-    BeamConfig,
     DecodingConfig,
-    ExhaustiveConfig,
-    GreedyConfig,
     RuleExtensionConfig,
-    SampleConfig,
     SearchConfig,
     SearchRulesConfig,
 )
 from seqloom.core.errors import ConfigError
-from seqloom.decoding.beam import Beam
-from seqloom.decoding.exhaustive import Exhaustive
-from seqloom.decoding.greedy import Greedy
 from seqloom.decoding.hypothesis import LengthNormalisation
 from seqloom.decoding.rules import Rule, Rules
-from seqloom.decoding.sampling import Sampling
-from seqloom.decoding.search import ScoredSearch, Search
+from seqloom.decoding.search import Search
 from seqloom.text.tokenizer import Tokenizer
 
 
@@ -63,34 +55,5 @@ def build_search(config: SearchConfig, tokenizer: Tokenizer | None = None) -> Se
     tokenizer: target tokenizer. It is passed to user-defined rules (setting decoding.rules), and
                is required only if there are such rules. Default: None
     """
-    shared = ScoredSearch(
-        length_penalty=config.length_penalty,
-        rules=build_rules(config, tokenizer),
-        length_counts_end=config.length_counts_end,
-    )
-    match config:
-        case GreedyConfig():
-            return Greedy(**vars(shared))
-        case SampleConfig():
-            return Sampling(
-                temperature=config.temperature,
-                top_k=config.top_k,
-                top_p=config.top_p,
-                epsilon=config.epsilon,
-                samples=config.samples,
-                seed=config.seed,
-                **vars(shared),
-            )
-        case BeamConfig():
-            return Beam(
-                width=config.width,
-                finished=config.finished,
-                stopping=config.stopping,
-                extra_candidate=config.extra_candidate,
-                rank_unfinished=config.rank_unfinished,
-                **vars(shared),
-            )
-        case ExhaustiveConfig():
-            return Exhaustive(config.max_sequences, **vars(shared))
-        case _:
-            assert_never(config)
+    search: Search = config.build_part(rules=build_rules(config, tokenizer))
+    return search

@@ -2,18 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 import torch
 
-from seqloom.config.schema.decoding import (
-    BeamConfig,
-    DecodingConfig,
-    ExhaustiveConfig,
-    GreedyConfig,
-    MinimumBayesRiskConfig,
-    SampleConfig,
-)
 from seqloom.core.errors import DataError
 from seqloom.decoding.fast.captured import free_gpu_memory
 from seqloom.decoding.search import SearchRequest
@@ -73,21 +65,6 @@ def batch_token_budget(device: torch.device) -> int:
     if device.type != "cuda":
         return CPU_BATCH_TOKENS
     return int(torch.cuda.get_device_properties(device).total_memory // GPU_BYTES_PER_TOKEN)
-
-
-def hypotheses_per_input(decoding: DecodingConfig) -> int:
-    """Number of hypotheses that a search extends in parallel for each input."""
-    match decoding:
-        case MinimumBayesRiskConfig(samples=samples, beam=beam):
-            return samples + beam
-        case BeamConfig(width=width):
-            return width
-        case SampleConfig(samples=samples):
-            return samples
-        case GreedyConfig() | ExhaustiveConfig():
-            return 1
-        case _:
-            assert_never(decoding)
 
 
 def input_tokens(model_input: ModelInput) -> int:

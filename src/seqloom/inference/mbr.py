@@ -29,10 +29,12 @@ def candidate_searches(config: MinimumBayesRiskConfig) -> list[tuple[SearchConfi
     """
     searches: list[tuple[SearchConfig, int]] = []
     if config.beam:
-        rules = config.model_dump(include={*SearchRulesConfig.model_fields, "length_penalty"})
+        rules = config.model_dump(
+            include={*SearchRulesConfig.model_fields, "length_penalty"} - {"kind"}
+        )
         searches.append((BeamConfig(width=config.beam, **rules), config.beam))
     if config.samples:
-        sampling = config.model_dump(include={*SamplingRulesConfig.model_fields})
+        sampling = config.model_dump(include={*SamplingRulesConfig.model_fields} - {"kind"})
         searches.append((SampleConfig(samples=config.samples, **sampling), config.samples))
     return searches
 

@@ -35,7 +35,6 @@ from seqloom.inference.batching import (
     batch_token_budget,
     batches_by_length,
     halves,
-    hypotheses_per_input,
     input_tokens,
     run_in_halves,
 )
@@ -288,7 +287,7 @@ class Predictor:
         # An engine other than torch limits the memory for its hypotheses by itself, and decodes
         # small batches efficiently.
         width, last_batch_factor = (
-            (hypotheses_per_input(decoding), LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
+            (decoding.hypotheses_per_input, LAST_BATCH_FACTOR) if self.engine is None else (1, 1)
         )
         running: StartedBatch | None = None
         for indices in self._batches(inputs, width, last_batch_factor):

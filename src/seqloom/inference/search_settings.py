@@ -36,7 +36,9 @@ def _shared_settings(decoding: DecodingConfig) -> dict[str, Any]:
 
     These are the length penalty and the search rules, for example the maximum length.
     """
-    return decoding.model_dump(include={*SearchRulesConfig.model_fields, "length_penalty"})
+    return decoding.model_dump(
+        include={*SearchRulesConfig.model_fields, "length_penalty"} - {"kind"}
+    )
 
 
 def greedy_config(decoding: DecodingConfig) -> GreedyConfig:

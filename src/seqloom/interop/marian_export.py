@@ -156,7 +156,7 @@ def _generation_settings(decoding: DecodingConfig, vocabulary: MarianVocabulary)
     settings: dict[str, Any] = {
         **_special_ids(vocabulary),
         "bad_words_ids": [[vocabulary.pad]],
-        "num_beams": decoding.width if isinstance(decoding, BeamConfig) else 1,
+        "num_beams": decoding.beam_width or 1,
         # transformers counts the start token, too.
         "max_length": MAX_LENGTH if decoding.max_length is None else decoding.max_length + 1,
     }

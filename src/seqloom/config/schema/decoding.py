@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.schema.names import EngineKind, StoppingRule
-from seqloom.config.schema.section import Section
+from seqloom.config.schema.section import PartConfig, Section
 from seqloom.extensions.registry import Point
 
 
@@ -16,9 +16,10 @@ class RuleExtensionConfig(ExtensionConfig):
     extension_point: ClassVar[Point] = "rule"
 
 
-class SearchRulesConfig(Section):
+class SearchRulesConfig(PartConfig):
     """Settings shared by all searches: constraints on outputs, and how outputs are scored."""
 
+    extension_point: ClassVar[str] = "search"
     min_length: int = Field(0, ge=0)
     """Minimum number of tokens before END. Default: 0."""
     max_length: int | None = Field(None, gt=0)
@@ -43,6 +44,16 @@ class SearchRulesConfig(Section):
     to the score of an output. If false, a forced token counts as certain, as in transformers.
     Default: true."""
 
+    @property
+    def hypotheses_per_input(self) -> int:
+        """Number of hypotheses that the search extends in parallel for each input."""
+        return 1
+
+    @property
+    def beam_width(self) -> int | None:
+        """Width of the beam: 1 for greedy search; None for searches without a beam."""
+        return None
+
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
         if self.max_length is not None and self.max_length <= self.min_length:
@@ -56,10 +67,15 @@ class SearchRulesConfig(Section):
 class GreedyConfig(SearchRulesConfig):
     """Greedy search: selects the most probable token at every step."""
 
+    builds: ClassVar[str] = "seqloom.decoding.greedy:Greedy"
     kind: Literal["greedy"] = "greedy"
     length_penalty: float = Field(1.0, ge=0)
     """Length penalty of the reported score, which is log p / length^penalty. With 0 the score is
     log p, with 1 it is the mean log p per token. Default: 1.0."""
+
+    @property
+    def beam_width(self) -> int | None:
+        return 1
 
 
 class SamplingRulesConfig(SearchRulesConfig):
@@ -86,14 +102,20 @@ class SamplingRulesConfig(SearchRulesConfig):
 class SampleConfig(SamplingRulesConfig):
     """Sampling: draws a token from the model's distribution at every step."""
 
+    builds: ClassVar[str] = "seqloom.decoding.sampling:Sampling"
     kind: Literal["sample"] = "sample"
     samples: int = Field(1, ge=1)
     """Number of outputs to sample per source. Default: 1."""
+
+    @property
+    def hypotheses_per_input(self) -> int:
+        return self.samples
 
 
 class BeamConfig(SearchRulesConfig):
     """Beam search: keeps the `width` best hypotheses at every step."""
 
+    builds: ClassVar[str] = "seqloom.decoding.beam:Beam"
     kind: Literal["beam"] = "beam"
     width: int = Field(5, ge=1)
     """Number of hypotheses per source. Wider beams are slower and seldom better beyond 10. Default:
@@ -118,11 +140,20 @@ class BeamConfig(SearchRulesConfig):
     """Rank hypotheses that reach max_length by their score among the finished hypotheses, as
     transformers does. If false, finished hypotheses come first. Default: false."""
 
+    @property
+    def hypotheses_per_input(self) -> int:
+        return self.width
+
+    @property
+    def beam_width(self) -> int | None:
+        return self.width
+
 
 class ExhaustiveConfig(SearchRulesConfig):
     """Exhaustive search: scores every output of at most max_length tokens and selects the one with
     the highest score. This is possible only for small vocabularies and short outputs."""
 
+    builds: ClassVar[str] = "seqloom.decoding.exhaustive:Exhaustive"
     kind: Literal["exhaustive"] = "exhaustive"
     length_penalty: float = Field(1.0, ge=0)
     """Length penalty: outputs are ranked by log p / length^penalty. 0 prefers short outputs, 1
@@ -153,6 +184,10 @@ class MinimumBayesRiskConfig(SamplingRulesConfig):
     epsilon: float = Field(0.02, ge=0, lt=1)
     """Sample only from tokens with at least this probability, or take the most probable one if
     there are none (epsilon sampling; Hewitt et al. 2022). Default: 0.02."""
+
+    @property
+    def hypotheses_per_input(self) -> int:
+        return self.samples + self.beam
 
     @model_validator(mode="after")
     def _check_candidates(self) -> Self:

@@ -4,9 +4,11 @@ Only some encodings work for positions that did not occur in training.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import TypeAdapter
 
+from seqloom.config.extensions.unions import ByKind
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.embedding import PositionsConfig
 from seqloom.config.schema.recipe import RunConfig
@@ -152,7 +154,7 @@ def encoding_width(condition: str, positions: int) -> int:
     condition: name of the variant of the experiment, which determines the encoding
     positions: number of positions that the encoding must support
     """
-    adapter: TypeAdapter[PositionsConfig] = TypeAdapter(PositionsConfig)
+    adapter: TypeAdapter[PositionsConfig] = TypeAdapter(Annotated[PositionsConfig, ByKind()])
     config = adapter.validate_python(position_tables(condition, positions))
     return build_positions(config, width=0).output_width(0)
 

@@ -5,7 +5,7 @@ This is the decoding configuration of the run, changed by the options of the req
 
 from dataclasses import replace
 
-from seqloom.config.schema.decoding import BeamConfig, DecodingConfig, GreedyConfig
+from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.run import Run
 from seqloom.inference.search_settings import resolve_decoding
@@ -19,21 +19,10 @@ def choose_decoding(run: Run, options: PredictionOptions) -> DecodingConfig:
     set to `n_best`.
     """
     n_best = options.n_best
-    if options.beam is None and n_best > (beam_width(run.config.decoding) or n_best):
+    if options.beam is None and n_best > (run.config.decoding.beam_width or n_best):
         options = replace(options, beam=n_best)
     if options.beam is not None and options.beam < n_best:
         raise invalid_field(
             "n_best", f"{n_best} outputs need a beam of {n_best} or more, not {options.beam}"
         )
     return resolve_decoding(run.config.decoding, options)
-
-
-def beam_width(decoding: DecodingConfig) -> int | None:
-    """Return the beam width: 1 for greedy search, None for search algorithms without a beam."""
-    match decoding:
-        case BeamConfig(width=width):
-            return width
-        case GreedyConfig():
-            return 1
-        case _:
-            return None

@@ -4,7 +4,6 @@ from fastapi import APIRouter
 
 from seqloom import __version__
 from seqloom.config.schema.corpora import tag_display_name
-from seqloom.config.schema.decoding import BeamConfig
 from seqloom.inference.forecaster import Forecaster
 from seqloom.serving.api.schemas.option_fields import controls
 from seqloom.serving.api.schemas.predictions import (
@@ -61,7 +60,7 @@ def describe_run(loaded: LoadedRun) -> RunDescription:
         layers=layers,
         heads=heads,
         decoding=decoding.kind,
-        beam=decoding.width if isinstance(decoding, BeamConfig) else None,
+        beam=decoding.beam_width if decoding.kind == "beam" else None,
         split_sentences=run.config.splits_sentences,
     )
     if isinstance(run, Forecaster):

@@ -14,7 +14,7 @@ from seqloom.inference.run import Run
 from seqloom.inference.texts.input_reports import report_messages
 from seqloom.inference.texts.preparation import PreparedText
 from seqloom.inference.texts.segments import Outputs, PreparedTexts, SegmentOutputs, repeat_options
-from seqloom.serving.api.decoding import beam_width, choose_decoding
+from seqloom.serving.api.decoding import choose_decoding
 from seqloom.serving.api.languages.pairs import LanguagePair
 from seqloom.serving.api.schemas.predictions import (
     Output,
@@ -69,7 +69,7 @@ async def translate(
         run=direction.loaded.name,
         source=direction.source,
         target=direction.target,
-        beam=beam_width(decoding),
+        beam=decoding.beam_width,
         translations=[
             _translated_text(text, parts, joined, request)
             for text, parts, joined in zip(prepared.texts, by_segment, predictions, strict=True)

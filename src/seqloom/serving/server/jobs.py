@@ -8,7 +8,7 @@ import numpy as np
 
 from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.data.readers.csv_cells import Numbers
-from seqloom.inference.batching import batch_token_budget, hypotheses_per_input
+from seqloom.inference.batching import batch_token_budget
 from seqloom.inference.engine.select import TORCH
 from seqloom.inference.forecaster import Forecaster
 from seqloom.inference.options import PredictionOptions
@@ -49,7 +49,7 @@ class SearchJobType:
 
     def token_budget(self) -> int:
         device = self.run.predictor.device
-        return batch_token_budget(device) // max(1, hypotheses_per_input(self.decoding))
+        return batch_token_budget(device) // max(1, self.decoding.hypotheses_per_input)
 
     def process(self, jobs: Sequence[Job]) -> list[list[Prediction]]:
         run = self.run
