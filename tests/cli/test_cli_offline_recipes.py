@@ -32,7 +32,8 @@ def test_every_task_line_has_a_recipe_without_files() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def few_sentences() -> Iterator[None]:
     """Read only a few bundled sentences. Most of the time would be spent on tokenising all."""
-    from seqloom.data.readers import synthetic, text_files
+    from seqloom.data.readers import text_files
+    from seqloom.data.readers.generated import synthetic
 
     def read_few(path: Path) -> Iterator[str]:
         return islice(text_files.read_lines(path), 0, 1000, 20)

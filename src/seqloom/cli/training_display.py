@@ -296,7 +296,7 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
         case "language-model":
             predict = f"{program} complete {folder} --samples 5"
         case "labels":
-            given = "FILE.csv" if config.data.has_frames else "'…'"
+            given = "FILE.csv" if config.modality == "frames" else "'…'"
             predict = f"{program} label {folder} {given}"
         case "captioning":
             predict = f"{program} caption {folder} IMAGE"

@@ -75,7 +75,7 @@ def _print_check(console: Console, check: RecipeCheck) -> None:
                 console.print(line, soft_wrap=True)
     if findings.worst_batch is not None:
         console.print(
-            _describe_batch(findings.worst_batch, check.memory, config.data.has_frames),
+            _describe_batch(findings.worst_batch, check.memory, config.data.has_vectors),
             soft_wrap=True,
         )
     for fit in findings.vocabulary_fits:
@@ -137,8 +137,8 @@ def histogram_bar(share: float, unicode: bool) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _describe_batch(batch: WorstBatch, memory: StepMemory | None, has_frames: bool) -> str:
-    unit = "frames" if has_frames else "source"
+def _describe_batch(batch: WorstBatch, memory: StepMemory | None, has_vectors: bool) -> str:
+    unit = "frames" if has_vectors else "source"
     source = f"{batch.source_length} {unit} and " if batch.source_length else ""
     shape = f"{batch.rows} rows of {source}{batch.target_length} target tokens"
     if memory is None:

@@ -50,7 +50,7 @@ def label(
     names: list[str | None] = []
     if texts is None:
         portions: Iterable[Sequence[str]] = read_portions(None)
-    elif run.config.data.has_frames:
+    elif run.config.modality == "frames":
         sequences = [each for text in texts for each in read_sequences(run, text)]
         names = [name for name, _ in sequences]
         portions = [[text for _, text in sequences]]

@@ -226,10 +226,11 @@ def _choice_note(resolved: ResolvedRecipe, parent: ParentRun, pairs: int | None)
 def _check_same_data_kind(config: RunConfig, parent: ParentRun, name: str) -> None:
     """Raise a ConfigError unless the recipe and the parent read the same kind of data.
 
-    There are three kinds: sequences of frames (vectors), one long text, and all other data.
+    The kind is the modality of the sources, and whether the data is one long text.
     """
-    ours, theirs = config.data, parent.config.data
-    if ours.has_frames != theirs.has_frames or ours.is_long_text != theirs.is_long_text:
+    theirs = parent.config.data
+    is_same = config.modality == parent.config.modality
+    if not is_same or config.data.is_long_text != theirs.is_long_text:
         kinds = ", ".join(sorted({corpus.kind for corpus in theirs.train}))
         raise ConfigError(
             f"{name}: data.train must be of the same kind as the data of {parent.run}, which is "

@@ -93,10 +93,12 @@ class SplitDataConfig(PartConfig):
     """Base class of everything that a split can list."""
 
     extension_point: ClassVar[str] = "reader"
-    facts: ClassVar[tuple[str, ...]] = ("modality",)
+    facts: ClassVar[tuple[str, ...]] = ("modality", "has_vectors")
     modality: ClassVar[str] = "text"
     """What the sources are: "text", "images", "frames", "series", or "none" for text without
     sources. `data/modalities/registry.py` has a class for each."""
+    has_vectors: ClassVar[bool] = False
+    """True if the sources are sequences of vectors, which are neither packed nor bucketed."""
     is_long_text: ClassVar[bool] = False
     """True if the data is one long text, not a list of separate examples."""
 
@@ -352,6 +354,7 @@ class FramesConfig(CorpusConfig):
 
     builds: ClassVar[str] = "seqloom.data.modalities.frames:FramesReader"
     modality: ClassVar[str] = "frames"
+    has_vectors: ClassVar[bool] = True
     kind: Literal["frames"] = "frames"
     path: FileNames
     """Path of the file, a pattern such as "corpus/*.csv", or a list of both. May be compressed with
@@ -385,6 +388,7 @@ class GesturesConfig(CorpusConfig):
 
     builds: ClassVar[str] = "seqloom.data.readers.generated.gestures:GesturesReader"
     modality: ClassVar[str] = "frames"
+    has_vectors: ClassVar[bool] = True
     kind: Literal["gestures"] = "gestures"
     labels: Literal["frame", "sequence"] = "frame"
     """What has a label. "frame": each frame, in a sequence of several gestures. "sequence": the whole

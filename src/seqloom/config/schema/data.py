@@ -157,9 +157,9 @@ class DataConfig(Section):
         return self.train[0].modality
 
     @property
-    def has_frames(self) -> bool:
-        """True if a training corpus contains sequences of frames (vectors) and their labels."""
-        return any(corpus.modality == "frames" for corpus in self.train)
+    def has_vectors(self) -> bool:
+        """True if the sources are sequences of vectors, such as frames."""
+        return any(corpus.has_vectors for corpus in self.train)
 
     @property
     def is_long_text(self) -> bool:

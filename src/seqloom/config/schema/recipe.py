@@ -278,7 +278,7 @@ class RunConfig(Section):
 
     def _frame_problems(self) -> list[str]:
         problems: list[str] = []
-        if not self.data.has_frames:
+        if not self.data.has_vectors:
             return problems
         if self.training.batching not in ("auto", "padded"):
             problems.append("training.batching: vectors cannot be packed or bucketed; use 'padded'")

@@ -283,7 +283,7 @@ def _worst_batch(train: SplitStatistics, config: RunConfig) -> WorstBatch | None
     batches = _first_epoch(sources, targets, config)
     worst = max(batches, key=lambda batch: len(batch) * (int(targets[batch].max()) + 1))
     source_length = 0 if sources is None else int(sources[worst].max()) + 1
-    if config.data.has_frames:
+    if config.data.has_vectors:
         source_length = int(frame_counts(config, "train")[kept][worst].max())
     return WorstBatch(
         rows=len(worst),

@@ -37,7 +37,7 @@ def label_count_error(
     if not decoder.predicts_labels:
         return None
     if source_lengths is None:
-        assert config.data.has_frames, "labels need a source"
+        assert config.data.has_vectors, "labels need a source"
         source_lengths = frame_counts(config, split)
     expected = source_lengths if decoder.labels_each_position else np.ones_like(target_lengths)
     wrong = int((target_lengths != expected).sum())
@@ -46,12 +46,12 @@ def label_count_error(
     mismatches = _mismatches(config, tokenizers, split, decoder.labels_each_position)
     listed = "\n".join(islice(mismatches, MAX_LISTED))
     more = f"\n  and {wrong - MAX_LISTED:,} more" if wrong > MAX_LISTED else ""
-    if decoder.labels_each_position and config.data.has_frames:
+    if decoder.labels_each_position and config.data.has_vectors:
         rule = (
             "each frame needs one label; set labels = 'frame' for the data, or "
             "model.decoder.pooling = 'last' or 'mean' for one label per sequence"
         )
-    elif config.data.has_frames:
+    elif config.data.has_vectors:
         rule = (
             "each sequence needs one label; set labels = 'sequence' for the data, or "
             "model.decoder.pooling = 'none' for one label per frame"

@@ -53,7 +53,7 @@ def choose_batching(config: RunConfig, device: torch.device) -> Batching:
         return config.training.batching
     if isinstance(config.task, ForecastConfig):
         return "padded"  # all windows have the same size
-    if config.data.has_frames:
+    if config.data.has_vectors:
         return "padded"
     if not uses_cuda_graphs(config, device):
         return "padded"
@@ -76,7 +76,7 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     - Training uses activation checkpointing, which reads the random state of the GPU.
     """
     settings = config.training
-    if config.data.has_frames:
+    if config.data.has_vectors:
         return False
     if settings.parallel == "fsdp" or settings.activation_checkpointing:
         return False
