@@ -292,22 +292,14 @@ def next_commands(config: RunConfig, folder: str) -> list[str]:
     from seqloom.config.schema.tags import training_tags
 
     program = program_name()
-    match config.task.kind:
-        case "language-model":
-            predict = f"{program} complete {folder} --samples 5"
-        case "labels":
-            given = "FILE.csv" if config.modality == "frames" else "'…'"
-            predict = f"{program} label {folder} {given}"
-        case "captioning":
-            predict = f"{program} caption {folder} IMAGE"
-        case "forecast":
-            predict = f"{program} forecast {folder} FILE"
-        case "translation":
-            tags = training_tags(config.data)
-            language = f" --to {shlex.quote(tag_display_name(tags[0]))}" if tags else ""
-            predict = f"echo '…' | {program} translate {folder}{language}"
+    tags = training_tags(config.data)
+    to = f" --to {shlex.quote(tag_display_name(tags[0]))}" if tags else ""
+    predict = config.task.command.format(program=program, run=folder, to=to)
+    if config.modality == "frames":
+        predict = predict.replace("'…'", "FILE.csv")
     split = "" if config.data.test else " --split dev"
-    return [predict, f"{program} evaluate {folder}{split}"]
+    evaluate = f"{program} evaluate {folder}{split}"
+    return [predict, evaluate] if predict else [evaluate]
 
 
 def exit_code(summary: Summary) -> int:

@@ -25,6 +25,9 @@ class TaskConfig(PartConfig):
     """What a run of this task does, for messages: "translates"."""
     route: ClassVar[str] = ""
     """The path under which the server offers the task. Empty if it does not."""
+    command: ClassVar[str] = ""
+    """A command that predicts with a run, shown after training. {program} is the program, {run} the
+    run folder, {to} the option that selects a target language, if the run needs it."""
 
     @property
     def selected_scores(self) -> Sequence[str] | None:
@@ -48,6 +51,7 @@ class TranslationConfig(ScoredTaskConfig):
     builds: ClassVar[str] = "seqloom.tasks.translation:Translation"
     action: ClassVar[str] = "translates"
     route: ClassVar[str] = "/api/translate"
+    command: ClassVar[str] = "echo '…' | {program} translate {run}{to}"
     kind: Literal["translation"] = "translation"
     scores: Scores = ("bleu", "chrf2", "ter", "exact-match", "token-accuracy")
     """Scores of outputs, the most important one first. For pronunciation use
@@ -65,6 +69,7 @@ class LabelsConfig(ScoredTaskConfig):
     builds: ClassVar[str] = "seqloom.tasks.labelling:Labelling"
     action: ClassVar[str] = "labels texts"
     route: ClassVar[str] = "/api/label"
+    command: ClassVar[str] = "{program} label {run} '…'"
     modalities: ClassVar[tuple[str, ...]] = ("text", "frames")
     kind: Literal["labels"] = "labels"
     scores: Scores = ("accuracy", "macro-f1", "exact-match")
@@ -78,6 +83,7 @@ class LanguageModelConfig(TaskConfig):
     builds: ClassVar[str] = "seqloom.tasks.language_model:LanguageModel"
     action: ClassVar[str] = "completes texts"
     route: ClassVar[str] = "/api/complete"
+    command: ClassVar[str] = "{program} complete {run} --samples 5"
     modalities: ClassVar[tuple[str, ...]] = ("none", "text")  # of pairs, only the targets
     has_source: ClassVar[bool] = False
     kind: Literal["language-model"] = "language-model"
@@ -89,6 +95,7 @@ class CaptioningConfig(TaskConfig):
     builds: ClassVar[str] = "seqloom.tasks.captioning:Captioning"
     action: ClassVar[str] = "captions images"
     route: ClassVar[str] = "/api/caption"
+    command: ClassVar[str] = "{program} caption {run} IMAGE"
     modalities: ClassVar[tuple[str, ...]] = ("images",)
     kind: Literal["captioning"] = "captioning"
     size: int = Field(80, ge=8, le=1024)
@@ -104,6 +111,7 @@ class ForecastConfig(TaskConfig):
     builds: ClassVar[str] = "seqloom.tasks.forecast:Forecast"
     action: ClassVar[str] = "forecasts numbers"
     route: ClassVar[str] = "/api/forecast"
+    command: ClassVar[str] = "{program} forecast {run} FILE"
     modalities: ClassVar[tuple[str, ...]] = ("series",)
     kind: Literal["forecast"] = "forecast"
     observe: int = Field(ge=1)
