@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from seqloom.data.example import Example, InvalidLine, Split
     from seqloom.data.modalities.text import TextModality
     from seqloom.data.preparation.request import CorpusRequest
+    from seqloom.data.readers.reader import CorpusOrigin, LineReader, Reader
     from seqloom.data.readers.series import SeriesWindow, read_windows
     from seqloom.data.readers.splits import merge_references, read_corpus, read_split
 
@@ -48,6 +49,7 @@ _MODULES = {
     "BatchStream": "batching.stream",
     "BucketLayout": "batching.bucketing",
     "Corpus": "corpus.corpus",
+    "CorpusOrigin": "readers.reader",
     "CorpusReport": "corpus.dataset",
     "CorpusRequest": "preparation.request",
     "Dataset": "corpus.dataset",
@@ -55,10 +57,12 @@ _MODULES = {
     "Example": "example",
     "Finding": "checks.warnings",
     "InvalidLine": "example",
+    "LineReader": "readers.reader",
     "LongTextDataset": "corpus.long_text",
     "PackedLayout": "batching.packing",
     "PaddedLayout": "batching.layout",
     "PrefetchStream": "batching.prefetch",
+    "Reader": "readers.reader",
     "SeriesDataset": "corpus.series_dataset",
     "SeriesWindow": "readers.series",
     "Split": "example",
@@ -81,6 +85,7 @@ __all__ = [
     "BatchStream",
     "BucketLayout",
     "Corpus",
+    "CorpusOrigin",
     "CorpusReport",
     "CorpusRequest",
     "Dataset",
@@ -88,10 +93,12 @@ __all__ = [
     "Example",
     "Finding",
     "InvalidLine",
+    "LineReader",
     "LongTextDataset",
     "PackedLayout",
     "PaddedLayout",
     "PrefetchStream",
+    "Reader",
     "SeriesDataset",
     "SeriesWindow",
     "Split",

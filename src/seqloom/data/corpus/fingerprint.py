@@ -49,10 +49,12 @@ def fingerprint(config: DataConfig, split: Split) -> str:
 
 def _identity(reader: Reader[Any]) -> Any:
     """Return a JSON value that identifies a corpus: its content and, if the recipe sets them, its tag
-    and its name. For a class outside seqloom, its code is part of the value."""
-    corpus = reader.corpus
-    content = reader.identity()
-    if isinstance(corpus, ReaderExtensionConfig) and not isinstance(reader, ExtensionReader):
+    and its name. For a reader outside seqloom, its settings or its code are part of the value."""
+    corpus, content = reader.corpus, reader.identity()
+    if isinstance(reader, ExtensionReader):
+        return [content, corpus.model_dump()]
+    if isinstance(corpus, ReaderExtensionConfig):
         content = [content, extension_version(corpus.extension_target).sha256]
-    tags = corpus.model_dump(include=TAG_FIELDS, exclude_none=True)
+    settings = corpus.model_dump()
+    tags = {name: settings[name] for name in TAG_FIELDS if settings.get(name) is not None}
     return [content, tags] if tags else content

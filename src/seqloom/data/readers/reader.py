@@ -49,8 +49,9 @@ class Reader(ABC, Generic[Config]):
     """
 
     modality: ClassVar[str] = "text"
-    """What the sources are. Only used for readers outside seqloom: the settings of the others state
-    it."""
+    """What the sources are, for a reader outside seqloom. Settings of built-in corpora state it."""
+    has_vectors: ClassVar[bool] = False
+    """True if the sources are sequences of vectors, for a reader outside seqloom."""
 
     def __init__(self, origin: CorpusOrigin[Config]) -> None:
         self.corpus = origin.corpus
@@ -96,7 +97,9 @@ class Reader(ABC, Generic[Config]):
 
     def settings(self, *excluded: str) -> dict[str, Any]:
         """Return the settings of the corpus without its tag and name, and without `excluded`."""
-        return self.corpus.model_dump(mode="json", exclude={*TAG_FIELDS, *excluded})
+        settings = self.corpus.model_dump(mode="json")
+        left_out = {*TAG_FIELDS, *excluded}
+        return {name: value for name, value in settings.items() if name not in left_out}
 
     def identity(self) -> Any:
         """Return a JSON value that changes if the examples change. It is part of cache keys.
