@@ -97,12 +97,13 @@ def test_finished_sources_are_reported_at_once(search: Search) -> None:
     assert steps == {0: 1, 1: 2, 2: 3, 3: 3}
 
 
-def test_a_request_for_some_sources_reports_the_indices_of_the_whole_batch() -> None:
+def test_a_request_for_some_sources_keeps_their_indices_and_reports_nothing() -> None:
     reported: list[int] = []
     request = SearchRequest([1, 2, 3, 4], on_finished=lambda source, _: reported.append(source))
     part = request.only([3, 1]).only([1])
     Beam(2)(EchoDecoder(4, words=4), random_memory(4, [2]), part)
-    assert reported == [1]
+    assert part.indices == [1]
+    assert reported == []
 
 
 def test_greedy_search_drops_finished_sources_from_the_batch() -> None:

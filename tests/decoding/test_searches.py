@@ -393,7 +393,7 @@ def test_every_prefix_that_is_too_long_is_reported() -> None:
 def test_prefixes_and_excluded_tokens_without_rules_are_refused(
     search_request: SearchRequest,
 ) -> None:
-    with pytest.raises(AssertionError, match="prefixes and excluded tokens need rules"):
+    with pytest.raises(AssertionError, match="need the rules of a search"):
         generate(
             EchoDecoder(0, 3),
             random_memory(0, [3]),

@@ -27,7 +27,7 @@ from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
-from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome, Tracer
+from seqloom.decoding.tracer import CandidateKey, StepOutcome, Tracer
 from seqloom.models.interface import Memory, State
 from seqloom.text.vocabulary import END, START
 
@@ -139,10 +139,9 @@ class Beam(ScoredSearch):
             constraints = Constraints(self.rules, request, memory.mask.device)
             tree = TokenTree(request.keep_attention, memory.mask)
             saved = SavedHypotheses(request.max_lengths, self.stop_after)
-            if request.tracer is not None:
-                request.tracer.start_search(
-                    self._description, request.n_best, request.all_prefixes, request.max_lengths
-                )
+            request.start_trace(
+                self.describe("beam", self.width, rank_unfinished=self.rank_unfinished)
+            )
             finished = None
             if self.score_rule is not None:
                 finished = FinishedScores.start(request, self.stop_after, memory)
@@ -169,16 +168,6 @@ class Beam(ScoredSearch):
                 results[source] if source in results else hypotheses_of(source)
                 for source in range(len(saved.leaves))
             ]
-
-    @property
-    def _description(self) -> SearchDescription:
-        return SearchDescription(
-            kind="beam",
-            width=self.width,
-            normalisation=self.normalisation,
-            rules=self.rules,
-            rank_unfinished=self.rank_unfinished,
-        )
 
     def _step(
         self,

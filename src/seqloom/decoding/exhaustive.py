@@ -15,7 +15,7 @@ from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.rules import FORBIDDEN
 from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
-from seqloom.decoding.tracer import CandidateKey, SearchDescription, StepOutcome
+from seqloom.decoding.tracer import CandidateKey, StepOutcome
 from seqloom.models.interface import Memory
 from seqloom.text.vocabulary import END, START
 
@@ -66,9 +66,7 @@ class Exhaustive(ScoredSearch):
         nodes = torch.full((1,), ROOT, device=device)
         totals = torch.zeros(1, device=device)
         tracer = request.tracer
-        if tracer is not None:
-            search = SearchDescription("exhaustive", 1, self.normalisation, self.rules)
-            tracer.start_search(search, request.n_best, request.all_prefixes, request.max_lengths)
+        request.start_trace(self.describe("exhaustive"))
 
         for position in range(limit):
             step = decoder.step(generated[:, -1], state)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from seqloom.decoding.constraints import Constraints
 from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
-from seqloom.decoding.rules import Rules
 from seqloom.decoding.search import SearchRequest, StepDecoder, log_softmax
 from seqloom.decoding.token_tree import ROOT, TokenTree
 from seqloom.decoding.tracer import SearchDescription, StepOutcome
@@ -38,35 +37,31 @@ def generate(
     request: SearchRequest,
     choose: ChooseTokens,
     *,
-    rules: Rules | None = None,
-    outputs_per_source: int = 1,
+    search: SearchDescription | None = None,
     normalisation: LengthNormalisation = PER_TOKEN,
-    description: SearchDescription | None = None,
 ) -> list[list[Hypothesis]]:
-    """Generate `outputs_per_source` outputs for each source. Return them grouped by source.
+    """Generate `search.initial_rows` outputs for each source. Return them grouped by source.
 
-    choose:      function that chooses the next token of every output
-    rules:       rules that forbid tokens. They are required if the request has prefixes or excluded
-                 tokens. Default: None, which allows every token
-    description: properties of the search that `request.tracer` records. It is required if the
-                 request has a tracer. Default: None
+    choose:        function that chooses the next token of every output
+    search:        the rules and the length normalisation of the search, and what a tracer records.
+                   Default: None, for forced decoding: one output per source, and all tokens are allowed
+    normalisation: length normalisation of forced decoding. Default: `PER_TOKEN`
     """
     with torch.inference_mode():
         sources, device = memory.mask.shape[0], memory.mask.device
         request.check(sources)
-        assert rules is not None or (request.prefixes is None and request.excluded is None), (
-            "prefixes and excluded tokens need rules"
-        )
-        constraints = None if rules is None else Constraints(rules, request, device)
+        constraints, outputs_per_source, tracer = None, 1, request.tracer
+        if search is not None:
+            constraints = Constraints(search.rules, request, device)
+            outputs_per_source, normalisation = search.initial_rows, search.normalisation
+            request.start_trace(search)
+        else:
+            assert request.prefixes is None, "prefixes need the rules of a search"
+            assert request.excluded is None, "excluded tokens need the rules of a search"
+            assert tracer is None, "forced decoding cannot be traced"
         tree = TokenTree(request.keep_attention, memory.mask)
         tracker = RowTracker(request.max_lengths, outputs_per_source)
         rows = OutputRows.start(decoder, memory, request, outputs_per_source)
-        tracer = request.tracer
-        if tracer is not None:
-            assert description is not None, "forced decoding cannot be traced"
-            tracer.start_search(
-                description, request.n_best, request.all_prefixes, request.max_lengths
-            )
 
         def hypotheses_of(source: int) -> list[Hypothesis]:
             rows = slice(source * outputs_per_source, (source + 1) * outputs_per_source)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from seqloom.decoding.generation import generate
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder
-from seqloom.decoding.tracer import SearchDescription
 from seqloom.models.interface import Memory
 
 
@@ -22,13 +21,5 @@ class Greedy(ScoredSearch):
             memory,
             request,
             choose=lambda log_probabilities, rows, position: log_probabilities.argmax(dim=1),
-            rules=self.rules,
-            normalisation=self.normalisation,
-            description=SearchDescription(
-                kind="greedy",
-                width=1,
-                normalisation=self.normalisation,
-                rules=self.rules,
-                ranked=False,
-            ),
+            search=self.describe("greedy", ranked=False),
         )

@@ -11,7 +11,6 @@ from torch import Tensor
 from seqloom.decoding.generation import generate
 from seqloom.decoding.hypothesis import Hypothesis
 from seqloom.decoding.search import ScoredSearch, SearchRequest, StepDecoder
-from seqloom.decoding.tracer import SearchDescription
 from seqloom.models.interface import Memory
 
 
@@ -63,17 +62,8 @@ class Sampling(ScoredSearch):
             memory,
             request,
             choose,
-            rules=self.rules,
-            outputs_per_source=self.samples,
-            normalisation=self.normalisation,
-            description=SearchDescription(
-                kind="sample",
-                width=self.samples,
-                normalisation=self.normalisation,
-                rules=self.rules,
-                initial_rows=self.samples,
-                sampled=True,
-                ranked=False,
+            search=self.describe(
+                "sample", self.samples, initial_rows=self.samples, sampled=True, ranked=False
             ),
         )
 

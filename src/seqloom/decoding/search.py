@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from seqloom.core.errors import DataError
 from seqloom.decoding.hypothesis import Hypothesis, LengthNormalisation
 from seqloom.decoding.rules import Rules
-from seqloom.decoding.tracer import Tracer
+from seqloom.decoding.tracer import SearchDescription, Tracer
 from seqloom.models.interface import Memory, State, Step
 from seqloom.text.vocabulary import END, PAD, START
 
@@ -72,6 +72,11 @@ class SearchRequest:
     def all_prefixes(self) -> Sequence[Sequence[int]]:
         """The forced prefix of each source. It is empty for a source without a prefix."""
         return self.prefixes or [()] * len(self.max_lengths)
+
+    def start_trace(self, search: SearchDescription) -> None:
+        """Start the trace of a search, if the request has a tracer."""
+        if self.tracer is not None:
+            self.tracer.start_search(search, self.n_best, self.all_prefixes, self.max_lengths)
 
     def only(self, sources: Sequence[int]) -> "SearchRequest":
         """Return a request for only these sources of the batch, without `on_finished`."""
@@ -151,6 +156,13 @@ class ScoredSearch:
     def normalisation(self) -> LengthNormalisation:
         """The definition of the score of a hypothesis."""
         return LengthNormalisation(self.length_penalty, self.length_counts_end)
+
+    def describe(self, kind: str, width: int = 1, **properties: Any) -> SearchDescription:
+        """Return what a tracer records about this search.
+
+        properties: fields of `SearchDescription` that differ from their defaults
+        """
+        return SearchDescription(kind, width, self.normalisation, self.rules, **properties)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
