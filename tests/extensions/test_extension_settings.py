@@ -238,3 +238,11 @@ def test_models_with_extensions_are_not_packed_or_captured() -> None:
         assert not uses_cuda_graphs(config, gpu)
         assert choose_batching(config, gpu) == "padded"
     assert uses_cuda_graphs(tiny_config(), gpu)
+
+
+def test_facts_of_an_extension_come_from_its_class() -> None:
+    assert not tiny_config(EVERY_POINT["score"]).model.is_static
+    config = tiny_config(f"{SCORE}={{kind='custom_parts:StaticCosine'}}", "model.decoder.width=16")
+    assert config.model.is_static
+    with pytest.raises(ConfigError, match="compares encoder states of width 16 with decoder state"):
+        tiny_config(f"{SCORE}={{kind='custom_parts:StaticCosine'}}")

@@ -56,6 +56,13 @@ class DescribedCosine(Cosine):
     gradient_note = "cos(q, k) = q · k / (‖q‖ ‖k‖)"
 
 
+class StaticCosine(Cosine):
+    """A cosine that states facts about itself."""
+
+    is_static = True
+    compares_directly = True
+
+
 class Distance(AttentionScore):
     """q · k - |t - s| for a query at position t and a key at position s."""
 

@@ -225,7 +225,7 @@ def _build_gradients(config: RunConfig, model: Model, world: World) -> GradientS
         from seqloom.training.parallel.sharding import Shards
 
         return Shards(model, world)
-    return Replicas(model, may_vary=config.model.has_extensions)
+    return Replicas(model, may_vary=not config.model.is_static)
 
 
 def _check_shared_folder(folder: Path, world: World) -> None:

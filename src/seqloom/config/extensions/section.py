@@ -53,6 +53,8 @@ class ExtensionConfig(PartConfig):
     """The class or function that the recipe names. None in a section class that is the base for all
     extensions of one point."""
 
+    is_static: ClassVar[bool] = False
+    """seqloom does not assume it of other code. An extension can state it in its class."""
     required_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that an extension of this point must have."""
 
@@ -179,7 +181,7 @@ def create_section(base: type[ExtensionConfig], kind: str, target: Any) -> type[
         **fields,
     )
     section.extension_target = staticmethod(target)  # a plain function would become a method
-    for fact in base.facts:
+    for fact in ("is_static", *base.facts):
         setattr(section, fact, getattr(target, fact, getattr(base, fact)))
     return section
 

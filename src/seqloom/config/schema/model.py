@@ -37,9 +37,9 @@ class ModelConfig(Section):
         return self.encoder.supports_packing and self.decoder.supports_packing
 
     @property
-    def has_extensions(self) -> bool:
-        """True if a part of the model is defined outside seqloom."""
-        return bool(list_extensions(self))
+    def is_static(self) -> bool:
+        """True if the model runs the same operations for all batches of one shape."""
+        return all(part.is_static for part in list_extensions(self).values())
 
     @model_validator(mode="after")
     def _check(self) -> Self:

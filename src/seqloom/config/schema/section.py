@@ -45,7 +45,10 @@ class PartConfig(Section):
     """The class or function that builds the part, in the form "module:Name". A class that sets this
     variable is registered as a kind."""
     facts: ClassVar[tuple[str, ...]] = ()
-    """Names of the class variables that an extension sets in its own class."""
+    """Names of the class variables, besides `is_static`, that an extension sets in its own class."""
+    is_static: ClassVar[bool] = True
+    """True if the part runs the same operations for all inputs of one shape. Training steps can then
+    be captured as CUDA graphs."""
 
     kind: str
 

@@ -67,7 +67,7 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
     The setting `training.loop` decides. With "auto", steps are captured on a GPU, except for:
 
     - training without teacher forcing, where the operations differ from step to step
-    - models with extensions, whose code may run different operations for different data
+    - models with extensions that may run different operations for different data (`is_static`)
 
     With any setting, steps are not captured in these cases:
 
@@ -80,7 +80,7 @@ def uses_cuda_graphs(config: RunConfig, device: torch.device) -> bool:
         return False
     if settings.parallel == "fsdp" or settings.activation_checkpointing:
         return False
-    if settings.loop == "auto" and config.model.has_extensions:
+    if settings.loop == "auto" and not config.model.is_static:
         return False
     if settings.loop == "auto":
         return device.type == "cuda" and isinstance(settings.decoder_input, TeacherForcingConfig)
