@@ -82,14 +82,15 @@ def draw_matrix(
     weights: (T, S) numbers from 0 to 1. If `signed` is True, any numbers: negative numbers are blue
              and positive numbers red, relative to the largest absolute value
     """
+    if not outputs or not sources:  # a blank source has no tokens
+        return
+    values = np.asarray(weights, dtype=float)
+    largest = (float(np.abs(values).max()) or 1.0) if signed else 1.0
+    decimals = max(2 - math.floor(math.log10(largest)), 0)
+    entries = [[f"{round(value, decimals) + 0.0:.{decimals}f}" for value in row] for row in weights]
     rows, columns = (
         [token_label(piece, _MAX_LABEL_CELLS) for piece in pieces] for pieces in (outputs, sources)
     )
-    if not rows or not columns:  # a blank source has no tokens
-        return
-    largest = max(abs(value) for row in weights for value in row) or 1.0 if signed else 1.0
-    decimals = max(2 - math.floor(math.log10(largest)), 0)
-    entries = [[f"{round(value, decimals) + 0.0:.{decimals}f}" for value in row] for row in weights]
     width, height = _NUMBERED_CELL
     width = max(width, widest([entry for row in entries for entry in row]) + 12)
     if widest(columns) <= _MAX_HORIZONTAL_LABEL:
@@ -97,31 +98,42 @@ def draw_matrix(
     numbered = width * len(columns) <= _MAX_NUMBERED_WIDTH and height * len(rows) <= _MAX_LENGTH
     if not numbered:
         width, height = (min(_CELL, _MAX_LENGTH / len(labels)) for labels in (columns, rows))
-    left = widest(rows) + 12
-    top = 24.0
-    if widest(columns) + 4 > width:
-        top = 0.87 * widest(columns) + 16
+    left, top = _draw_labels(drawing, rows, columns, (width, height))
+    if values.size > _MAX_RECTANGLES and not signed:
+        pixels = np.full((*values.shape, 4), (*_SHADE, 0), dtype=np.uint8)
+        pixels[..., 3] = np.round(255 * values.clip(0, 1))
+        drawing.image(left, top, width * len(columns), height * len(rows), pixels)
+        return
+    gap = 2 if width > 12 else 0
+    for (row, column), value in np.ndenumerate(values):
+        place = (left + width * column, top + height * row, width - gap, height - gap)
+        entry = entries[row][column] if numbered else ""
+        style = "positive" if signed and value > 0 else "shade"
+        draw_cell(drawing, place, abs(value) / largest, entry, style)
+
+
+def _draw_labels(
+    drawing: Drawing, rows: Sequence[str], columns: Sequence[str], cell: tuple[float, float]
+) -> tuple[float, float]:
+    """Draw the labels of a matrix. Return x and y of the upper left corner of its first cell.
+
+    The labels of the columns are rotated if they are wider than a cell.
+
+    cell: width and height of a cell in pixels
+    """
+    width, height = cell
+    rotated = widest(columns) + 4 > width
+    left, top = widest(rows) + 12, 0.87 * widest(columns) + 16 if rotated else 24.0
     for column, label in enumerate(columns):
         x, size = left + width * (column + 0.5), min(13.0, max(width, 4))
-        if top > 24:
+        if rotated:
             drawing.text(x, top - 10, label, "start", size=size, rotation=-60)
         else:
             drawing.text(x, top - 14, label, size=size)
     for row, label in enumerate(rows):
-        drawing.text(left - 8, top + height * (row + 0.5), label, "end", size=min(13.0, max(height, 4)))  # fmt: skip
-    if len(rows) * len(columns) > _MAX_RECTANGLES and not signed:
-        pixels = np.zeros((len(rows), len(columns), 4), dtype=np.uint8)
-        pixels[..., :3] = _SHADE
-        pixels[..., 3] = np.round(255 * np.clip(np.asarray(weights), 0, 1))
-        drawing.image(left, top, width * len(columns), height * len(rows), pixels)
-        return
-    gap = 2 if width > 12 else 0
-    for row, values in enumerate(weights):
-        for column, value in enumerate(values):
-            x, y = left + width * column, top + height * row
-            style = "positive" if signed and value > 0 else "shade"
-            entry = entries[row][column] if numbered else ""
-            draw_cell(drawing, (x, y, width - gap, height - gap), abs(value) / largest, entry, style)  # fmt: skip
+        y, size = top + height * (row + 0.5), min(13.0, max(height, 4))
+        drawing.text(left - 8, y, label, "end", size=size)
+    return left, top
 
 
 def draw_cell(
@@ -145,7 +157,7 @@ def draw_cell(
 def _description(panel: AttentionPanel) -> str:
     """Return a description for screen readers: for each row, the column with the largest weight."""
     best = [
-        f"{token_label(label)} attends most to {token_label(panel.sources[max(range(len(row)), key=row.__getitem__)])}"
+        f"{token_label(label)} attends most to {token_label(panel.sources[int(np.argmax(row))])}"
         for label, row in zip(panel.outputs, panel.weights, strict=True)
         if panel.sources
     ]

@@ -10,8 +10,6 @@ from seqloom.viz.drawing import SERIES_COUNT, Drawing, Svg, text_width, widest
 
 _WIDTH = 680
 _HEIGHT = 270
-_SIZE = 12.0
-"""Size of the texts in pixels."""
 _LABEL_WIDTH = 40
 """Width of a place on an x axis with labels, in pixels."""
 _BAR_PITCH = 34
@@ -127,43 +125,53 @@ def _draw_line_chart(drawing: Drawing, chart: LineChart) -> None:
         width = max(_LABEL_WIDTH * len(chart.labels) + 100.0, 320.0)
     if chart.title:
         drawing.text(0, 8, chart.title, "start", "bold")
-    colours = [number if each.colour is None else each.colour for number, each in enumerate(chart.series)]  # fmt: skip
-    entries = [
-        (series.name, f"line{colour % SERIES_COUNT} {series.style}".strip())
-        for series, colour in zip(chart.series, colours, strict=True)
-    ]
+    entries = [(series.name, _line_style(chart, series)) for series in chart.series]
     top = _draw_legend(drawing, entries, width, 26 if chart.title else 8) + 22
     bottom = top + _HEIGHT
     all_y = [value for series in chart.series for values in series.values for value in values]
     y_axis = create_axis(all_y, bottom, top, logarithmic=chart.logarithmic_y, zero=chart.zero)
-    left = 30 + max(text_width(format_tick(tick), _SIZE) for tick in y_axis.ticks)
+    left = 30 + max(text_width(format_tick(tick)) for tick in y_axis.ticks)
     for tick in y_axis.ticks:
         y = y_axis.position(tick)
         drawing.line((left, y), (width, y), style="grid", width=1)
-        drawing.text(left - 6, y, format_tick(tick), "end", "soft", size=_SIZE)
-    all_x = [x for series in chart.series for x in series.x]
-    end = bottom + 18
-    if chart.labels:
-        x_axis = Axis(0, max(len(chart.labels) - 1, 1), left + 16, width - 16, (), False)
-        for place, label in enumerate(chart.labels):
-            drawing.text(x_axis.position(place), bottom + 14, label, "end", "soft", size=_SIZE, rotation=-60)  # fmt: skip
-        end += 0.87 * widest(chart.labels)
-    else:
-        x_axis = _measured_axis(all_x, left, width, chart.logarithmic_x)
-        for tick in x_axis.ticks:
-            drawing.text(x_axis.position(tick), bottom + 14, format_tick(tick), style="soft", size=_SIZE)  # fmt: skip
+        drawing.text(left - 6, y, format_tick(tick), "end", "soft")
+    x_axis, end = _draw_x_axis(drawing, chart, (left, width), bottom)
     if chart.vertical_line is not None:
         x = x_axis.position(chart.vertical_line)
         drawing.line((x, top), (x, bottom), style="line dotted", width=1)
-    for series, colour in zip(chart.series, colours, strict=True):
-        _draw_line(drawing, series, colour % SERIES_COUNT, x_axis, y_axis)
-    drawing.text((left + width) / 2, end + 16, chart.x_label, style="soft", size=_SIZE)
-    drawing.text(8, (top + bottom) / 2, chart.y_label, style="soft", size=_SIZE, rotation=-90)
+    for series in chart.series:
+        _draw_line(drawing, series, _line_style(chart, series), x_axis, y_axis)
+    drawing.text((left + width) / 2, end + 16, chart.x_label, style="soft")
+    drawing.text(8, (top + bottom) / 2, chart.y_label, style="soft", rotation=-90)
+
+
+def _draw_x_axis(
+    drawing: Drawing, chart: LineChart, ends: tuple[float, float], y: float
+) -> tuple["Axis", float]:
+    """Draw the labels of the x axis. Return the axis, and y of the lower end of the labels."""
+    left, right = ends
+    if not chart.labels:
+        all_x = [x for series in chart.series for x in series.x]
+        axis = _measured_axis(all_x, left, right, chart.logarithmic_x)
+        for tick in axis.ticks:
+            drawing.text(axis.position(tick), y + 14, format_tick(tick), style="soft")
+        return axis, y + 18
+    axis = Axis(0, max(len(chart.labels) - 1, 1), left + 16, right - 16, ())
+    for place, label in enumerate(chart.labels):
+        drawing.text(axis.position(place), y + 14, label, "end", "soft", rotation=-60)
+    return axis, y + 18 + 0.87 * widest(chart.labels)
+
+
+def _line_style(chart: LineChart, series: Series) -> str:
+    number = chart.series.index(series) if series.colour is None else series.colour
+    return f"line{number % SERIES_COUNT} {series.style}".strip()
 
 
 def _draw_line(
-    drawing: Drawing, series: Series, colour: int, x_axis: "Axis", y_axis: "Axis"
+    drawing: Drawing, series: Series, style: str, x_axis: "Axis", y_axis: "Axis"
 ) -> None:
+    fill = style.split()[0].replace("line", "fill")
+
     def is_drawn(point: tuple[float, Sequence[float]]) -> bool:
         return bool(point[1]) and not (y_axis.logarithmic and max(point[1]) <= 0)
 
@@ -175,17 +183,17 @@ def _draw_line(
         highs = [(x_axis.position(x), y_axis.position(max(values))) for x, values in points]
         means = [(x_axis.position(x), y_axis.position(sum(v) / len(v))) for x, v in points]
         if lows != highs:
-            drawing.polygon([*lows, *reversed(highs)], f"fill{colour}", opacity=0.16)
-        drawing.line(*means, style=f"line{colour} {series.style}".strip(), width=2.2)
+            drawing.polygon([*lows, *reversed(highs)], fill, opacity=0.16)
+        drawing.line(*means, style=style, width=2.2)
         for x, y in means:
-            drawing.circle(x, y, 3, f"fill{colour}")
+            drawing.circle(x, y, 3, fill)
 
 
 def _draw_bar_chart(drawing: Drawing, chart: BarChart) -> None:
     groups = list(dict.fromkeys(chart.groups))
     entries = [(name, f"line{number % SERIES_COUNT}") for number, name in enumerate(groups)]
     top = _draw_legend(drawing, entries, _WIDTH, 8) if groups else 0.0
-    left = 14 + max(text_width(name, _SIZE) for name in chart.names)
+    left = 14 + max(text_width(name) for name in chart.names)
     right = left + _WIDTH - 170.0
     all_values = [value for values in chart.values for value in values]
     axis = create_axis(all_values, left, right, logarithmic=bool(chart.scale), zero=chart.zero)
@@ -193,20 +201,21 @@ def _draw_bar_chart(drawing: Drawing, chart: BarChart) -> None:
     for tick in axis.ticks:
         x = axis.position(tick)
         drawing.line((x, top + 8), (x, bottom), style="grid", width=1)
-        drawing.text(x, bottom + 12, format_tick(tick), style="soft", size=_SIZE)
+        drawing.text(x, bottom + 12, format_tick(tick), style="soft")
     start = axis.position(0.0 if axis.low <= 0 <= axis.high else axis.low)
     for number, (name, values) in enumerate(zip(chart.names, chart.values, strict=True)):
         y = top + 27 + _BAR_PITCH * number
         mean = sum(values) / len(values)
         end = axis.position(mean)
         colour = groups.index(chart.groups[number]) % SERIES_COUNT if groups else 0
-        drawing.text(left - 8, y, name, "end", size=_SIZE)
-        drawing.rectangle(min(start, end), y - 10, abs(end - start), 20, f"fill{colour}", radius=3, opacity=0.75)  # fmt: skip
+        drawing.text(left - 8, y, name, "end")
+        begin, length = min(start, end), abs(end - start)
+        drawing.rectangle(begin, y - 10, length, 20, f"fill{colour}", radius=3, opacity=0.75)
         for value in values if len(values) > 1 else ():
             drawing.circle(axis.position(value), y, 2.6, "dot", opacity=0.55)
         rightmost = max(end, *(axis.position(value) for value in values))
-        drawing.text(rightmost + 8, y, f"{mean:.4g}", "start", size=_SIZE)
-    drawing.text((left + right) / 2, bottom + 32, chart.label, style="soft", size=_SIZE)
+        drawing.text(rightmost + 8, y, f"{mean:.4g}", "start")
+    drawing.text((left + right) / 2, bottom + 32, chart.label, style="soft")
 
 
 def _draw_legend(
@@ -218,11 +227,11 @@ def _draw_legend(
     """
     x = 0.0
     for name, style in entries:
-        name_width = 36 + text_width(name, _SIZE)
+        name_width = 36 + text_width(name)
         if x and x + name_width > width:
             x, y = 0.0, y + 20
         drawing.line((x, y), (x + 22, y), style=style, width=3)
-        drawing.text(x + 28, y, name, "start", size=_SIZE)
+        drawing.text(x + 28, y, name, "start")
         x += name_width + 16
     return y
 
@@ -288,7 +297,7 @@ def _measured_axis(values: Sequence[float], left: float, right: float, logarithm
     measured = sorted(set(values))
     if len(measured) == 1:
         measured = [measured[0], measured[0] * 2 or 1.0]
-    label_width = max(text_width(format_tick(value), _SIZE) for value in measured) + 14
+    label_width = max(text_width(format_tick(value)) for value in measured) + 14
     capacity = (right - left) / label_width
     low, high, begin, end = measured[0], measured[-1], left + 10, right - 10
     axis = Axis(low, high, begin, end, tuple(measured), logarithmic)

@@ -89,10 +89,9 @@ _STYLES: dict[str, dict[str, str]] = {
 
 def _style_sheet() -> str:
     """Return the style sheet of an SVG drawing."""
-    used = sorted({rule[key] for rule in _STYLES.values() for key in ("fill", "stroke") if key in rule} | {"ink"})  # fmt: skip
+    used = {"ink", *(value for rule in _STYLES.values() for value in rule.values())} & {*_COLOURS}
     light, dark = (
-        "".join(f"--{name}:{_COLOURS[name][theme]};" for name in used if name != "none")
-        for theme in (0, 1)
+        "".join(f"--{name}:{_COLOURS[name][theme]};" for name in sorted(used)) for theme in (0, 1)
     )
     rules = [
         f".drawing{{{light}font:{_FONT_SIZE:g}px {_FONT}}}",
@@ -194,8 +193,8 @@ class _Shape:
             self._paint_text(axes, zorder)
         elif self.pixels is not None:
             x, y, width, height = (self.attributes[name] for name in ("x", "y", "width", "height"))
-            edges = (x, x + width, y + height, y)
-            axes.imshow(self.pixels, extent=edges, aspect="auto", interpolation="nearest", zorder=zorder)  # fmt: skip
+            image = axes.imshow(self.pixels, aspect="auto", interpolation="nearest", zorder=zorder)
+            image.set_extent((x, x + width, y + height, y))
         else:
             axes.add_patch(self._patch(zorder))
 

@@ -7,7 +7,7 @@ magnitude, so their bars and axes are logarithmic.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.text import Text
 
@@ -398,6 +398,6 @@ def _attention_figure(trace: LossGradientTrace, head: AttentionNorms) -> Svg:
     labels = [_token_label(piece) for piece in trace.output]
     lines = [_line(name, values) for name, values in norms.items()]
     drawing.origin = (0, drawing.bottom + 24)
-    title = "norms per step"
-    draw_chart(drawing, LineChart("", "gradient norm", lines, logarithmic_y=True, title=title, labels=labels))  # fmt: skip
+    chart = LineChart("", "gradient norm", lines, logarithmic_y=True, labels=labels)
+    draw_chart(drawing, replace(chart, title="norms per step"))
     return drawing.render()
