@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -13,6 +13,7 @@ from seqloom.viz.chart import Chart
 
 Size = Literal["tiny", "small", "full"]
 """tiny: smoke test; small: minutes on two cores; full: for a GPU."""
+TEXTS = ("sentence", "source", "setup", "confirms", "refutes")
 OPPOSITE = "The opposite of one of these statements holds with every seed."
 _DECLARATIONS = Path(__file__).parent / "claims" / "claims.toml"
 SettingsT = TypeVar("SettingsT")
@@ -89,9 +90,11 @@ class PublishedResult:
 class Claim(Generic[SettingsT]):
     """A claim and its experiment.
 
-    The texts `sentence`, `source`, `setup`, `confirms` and `refutes`, the published results and most
-    columns are in claims/claims.toml.
-
+    sentence:   the claim
+    source:     lectures (L0 to L4, five documents) and sections that make the claim
+    setup:      description of the experiment
+    confirms:   outcome that confirms the claim
+    refutes:    outcome that refutes the claim
     conditions: names of the variants that the experiment compares. Each of them is measured with
                 every seed.
     sizes:      settings for each size of the experiment ("tiny", "small", "full"). They are part of
@@ -105,38 +108,58 @@ class Claim(Generic[SettingsT]):
     """
 
     name: str
+    sentence: str
+    source: str
+    setup: str
+    confirms: str
+    refutes: str
     conditions: Sequence[str]
     sizes: Mapping[Size, SettingsT]
     measure: Callable[[Trial[SettingsT]], Numbers]
     judge: Callable[[Results], Verdict]
     plot: Callable[[Results], Sequence[Chart]]
-    columns: Sequence[Column] = ()
-    published: Sequence[PublishedResult] = field(init=False, default=())
+    columns: Sequence[Column]
+    published: Sequence[PublishedResult] = ()
     min_seeds: int = MIN_SEEDS
     is_timed: bool = False
-    sentence: str = field(init=False)
-    source: str = field(init=False)
-    setup: str = field(init=False)
-    confirms: str = field(init=False)
-    refutes: str = field(init=False, default=OPPOSITE)
 
-    def __post_init__(self) -> None:
-        facts = _declarations()[self.name]
-        for key in ("sentence", "source", "setup", "confirms", "refutes"):
-            if key in facts:
-                object.__setattr__(self, key, facts[key])
-        if "columns" in facts:
-            columns = tuple(Column(*column) for column in facts["columns"])
-            object.__setattr__(self, "columns", columns)
-        published = tuple(
+
+def declare_claim(
+    name: str,
+    *,
+    conditions: Sequence[str],
+    sizes: type[SettingsT] | Mapping[Size, SettingsT],
+    measure: Callable[[Trial[SettingsT]], Numbers],
+    judge: Callable[[Results], Verdict],
+    plot: Callable[[Results], Sequence[Chart]],
+    columns: Sequence[Column] = (),
+    **options: Any,
+) -> Claim[SettingsT]:
+    """Return a claim with its texts, and its published results, from claims/claims.toml.
+
+    sizes:   settings of each size, or the class of the settings that claims.toml declares
+    columns: default: those that claims.toml declares
+    options: other fields of `Claim`
+    """
+    declared = _declarations()[name]
+    return Claim(
+        name=name,
+        **{"refutes": OPPOSITE, **{key: declared[key] for key in TEXTS if key in declared}},
+        conditions=conditions,
+        sizes=_read_sizes(sizes, declared["sizes"]) if isinstance(sizes, type) else sizes,
+        measure=measure,
+        judge=judge,
+        plot=plot,
+        columns=columns or [Column(*each) for each in declared["columns"]],
+        published=[
             PublishedResult(**{**each, "figures": [PublishedFigure(*it) for it in each["figures"]]})
-            for each in facts.get("published", ())
-        )
-        object.__setattr__(self, "published", published)
+            for each in declared.get("published", ())
+        ],
+        **options,
+    )
 
 
-def declared_sizes(name: str, settings: type[SettingsT]) -> dict[Size, SettingsT]:
-    """Return the settings of each size of a claim, as claims/claims.toml declares them."""
+def _read_sizes(settings: type[SettingsT], declared: Mapping[Size, Any]) -> dict[Size, SettingsT]:
     return {
         size: settings(
             **{
@@ -144,7 +167,7 @@ def declared_sizes(name: str, settings: type[SettingsT]) -> dict[Size, SettingsT
                 for key, value in values.items()
             }
         )
-        for size, values in _declarations()[name]["sizes"].items()
+        for size, values in declared.items()
     }
 
 

@@ -61,8 +61,7 @@ class Results:
         higher: (condition, name) of the value from which the other is subtracted
         lower:  (condition, name) of the value that is subtracted
         """
-        pairs = zip(self.over_seeds(*higher), self.over_seeds(*lower), strict=True)
-        return [first - second for first, second in pairs]
+        return minus(self.over_seeds(*higher), self.over_seeds(*lower))
 
     def ratio(self, numerator: tuple[str, str], denominator: tuple[str, str]) -> list[float]:
         """Return the ratio of two measured values, each a (condition, name), for each seed."""
@@ -77,6 +76,11 @@ class Results:
         names: names of the measured values, for example "accuracy at 4" and "accuracy at 8"
         """
         return [self.over_seeds(condition, name) for name in names]
+
+
+def minus(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """Return the differences of the values of each seed."""
+    return [one - other for one, other in zip(first, second, strict=True)]
 
 
 def deviation(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.charts import condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.toy_languages import (
     ENGLISH,
     FRENCH,
@@ -207,10 +207,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="alignment",
+CLAIM = declare_claim(
+    "alignment",
     conditions=TASKS,
-    sizes=declared_sizes("alignment", AlignmentSettings),
+    sizes=AlignmentSettings,
     measure=measure,
     judge=judge,
     plot=plot,

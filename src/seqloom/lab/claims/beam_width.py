@@ -6,7 +6,7 @@
 
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.lab.charts import line_over_conditions
-from seqloom.lab.claim import Claim, Trial
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     TRANSLATION_SIZES,
     TranslationSettings,
@@ -15,7 +15,7 @@ from seqloom.lab.models.trained_models import (
     translate_alone,
     translation_recipe,
 )
-from seqloom.lab.results import Numbers, Results
+from seqloom.lab.results import Numbers, Results, minus
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.viz.chart import Chart
@@ -57,7 +57,7 @@ def judge(results: Results) -> Verdict:
         Effect("beam 2 scores higher than beam 1 by", first_gain, unit=BLEU),
         Effect(
             "the gain from beam 1 to 2 exceeds the gain from 2 to 12 by",
-            [first - second for first, second in zip(first_gain, second_gain, strict=True)],
+            minus(first_gain, second_gain),
             unit=BLEU,
         ),
     )
@@ -71,8 +71,8 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="beam-width",
+CLAIM = declare_claim(
+    "beam-width",
     conditions=tuple(WIDTHS),
     sizes=TRANSLATION_SIZES,
     measure=measure,

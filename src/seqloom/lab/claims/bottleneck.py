@@ -5,7 +5,7 @@ With attention, it does not fall.
 
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.charts import condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     ACCURACIES,
     COLUMNS,
@@ -15,7 +15,7 @@ from seqloom.lab.models.trained_models import (
     copy_recipe,
     measure_copying,
 )
-from seqloom.lab.results import Numbers, Results
+from seqloom.lab.results import Numbers, Results, minus
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.viz.chart import Chart
 
@@ -50,10 +50,7 @@ def judge(results: Results) -> Verdict:
         ),
         Effect(
             "half of the loss without attention exceeds the loss with attention by",
-            [
-                fixed / 2 - attention
-                for fixed, attention in zip(fixed_loss, attention_loss, strict=True)
-            ],
+            minus([loss / 2 for loss in fixed_loss], attention_loss),
             format_spec=".1%",
         ),
     )
@@ -64,10 +61,10 @@ def plot(results: Results) -> list[Chart]:
     return [condition_lines(results, labels, (FIXED_VECTOR, ATTENTION), LENGTHS, ACCURACIES)]
 
 
-CLAIM = Claim(
-    name="bottleneck",
+CLAIM = declare_claim(
+    "bottleneck",
     conditions=(FIXED_VECTOR, ATTENTION),
-    sizes=declared_sizes("bottleneck", CopySettings),
+    sizes=CopySettings,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -1,7 +1,7 @@
 """Tests the claim: the context vector helps at every place where the decoder can use it."""
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Trial
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     ACCURACIES,
     COLUMNS,
@@ -62,8 +62,8 @@ def plot(results: Results) -> list[Chart]:
     return plot_copying(results, conditions, conditions)
 
 
-CLAIM = Claim(
-    name="context-uses",
+CLAIM = declare_claim(
+    "context-uses",
     conditions=(NONE, *USES),
     sizes=COPY_SIZES,
     measure=measure,

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from seqloom.config.schema.attention import TRANSFORMER_ATTENTION
 from seqloom.core.device import best_device
 from seqloom.lab.charts import condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, attention_weights
@@ -217,10 +217,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="cost",
+CLAIM = declare_claim(
+    "cost",
     conditions=(ATTENTION, RECURRENT),
-    sizes=declared_sizes("cost", CostSettings),
+    sizes=CostSettings,
     measure=measure,
     judge=judge,
     plot=plot,

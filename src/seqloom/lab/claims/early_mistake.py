@@ -19,7 +19,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
 from seqloom.lab.charts import condition_bars, condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.text_files import write_lines
 from seqloom.lab.models.toy_languages import ENGLISH, Clause, clauses, sentence
 from seqloom.lab.models.trained_models import (
@@ -317,10 +317,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="early-mistake",
+CLAIM = declare_claim(
+    "early-mistake",
     conditions=(OWN, WRONG, WRONG_BEAM, GREEDY, SAMPLES, BEAM),
-    sizes=declared_sizes("early-mistake", EarlyMistakeSettings),
+    sizes=EarlyMistakeSettings,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -16,7 +16,7 @@ from seqloom.data.example import Example
 from seqloom.data.readers.bundled import read_bundled
 from seqloom.inference.run import Run
 from seqloom.lab.charts import line_over_conditions
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.text_files import write_lines
 from seqloom.lab.models.trained_models import (
     Tables,
@@ -25,7 +25,7 @@ from seqloom.lab.models.trained_models import (
     training_tables,
     translate_alone,
 )
-from seqloom.lab.results import Numbers, Results
+from seqloom.lab.results import Numbers, Results, minus
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.viz.chart import Chart
@@ -116,19 +116,14 @@ def judge(results: Results) -> Verdict:
         The result has one number per seed: the log perplexity of unseen sentences minus that of
         training sentences.
         """
-        perplexities = zip(
-            results.over_seeds(condition, TEST_PERPLEXITY),
-            results.over_seeds(condition, TRAIN_PERPLEXITY),
-            strict=True,
-        )
-        return [math.log(unseen / training) for unseen, training in perplexities]
+        names = (TEST_PERPLEXITY, TRAIN_PERPLEXITY)
+        return [math.log(value) for value in results.ratio(*((condition, name) for name in names))]
 
-    pairs = zip(gaps(NO_NOISE), gaps(SOME_NOISE), strict=True)
     return conclude(
         Effect(
             "noise of 0.3 narrows the gap in log perplexity between unseen and training sentences "
             "by",
-            [without - with_noise for without, with_noise in pairs],
+            minus(gaps(NO_NOISE), gaps(SOME_NOISE)),
         ),
         Effect(
             "noise of 0.3 lowers the perplexity of unseen sentences by",
@@ -145,10 +140,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="embedding-noise",
+CLAIM = declare_claim(
+    "embedding-noise",
     conditions=tuple(NOISES),
-    sizes=declared_sizes("embedding-noise", NoiseSettings),
+    sizes=NoiseSettings,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -11,7 +11,7 @@ import torch
 from seqloom.config.schema.model import ModelConfig
 from seqloom.core.batch import Padded
 from seqloom.lab.charts import condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.random_models import (
     random_batch,
     random_model,
@@ -118,10 +118,10 @@ def plot(results: Results) -> list[Chart]:
     return [condition_lines(results, labels, conditions, LENGTHS, GRADIENTS, **axes)]
 
 
-CLAIM = Claim(
-    name="gradient-path",
+CLAIM = declare_claim(
+    "gradient-path",
     conditions=(RECURRENCE, ATTENTION, TRANSFORMER),
-    sizes=declared_sizes("gradient-path", GradientPathSettings),
+    sizes=GradientPathSettings,
     measure=measure,
     judge=judge,
     plot=plot,

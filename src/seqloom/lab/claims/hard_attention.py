@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seqloom.lab.charts import condition_bars
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import (
@@ -231,10 +231,10 @@ def plot(results: Results) -> list[Chart]:
     return [condition_bars(results, label, (*HARD, SOFT), name) for name, label in labels.items()]
 
 
-CLAIM = Claim(
-    name="hard-attention",
+CLAIM = declare_claim(
+    "hard-attention",
     conditions=(*HARD, SOFT),
-    sizes=declared_sizes("hard-attention", HardAttentionSettings),
+    sizes=HardAttentionSettings,
     measure=measure,
     judge=judge,
     plot=plot,

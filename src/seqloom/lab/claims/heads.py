@@ -12,7 +12,7 @@ from random import Random
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.storage import storage_errors, write_file
 from seqloom.lab.charts import condition_lines, line_over_conditions
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     Tables,
     build_recipe,
@@ -163,10 +163,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="heads",
+CLAIM = declare_claim(
+    "heads",
     conditions=tuple(HEADS),
-    sizes=declared_sizes("heads", HeadsSettings),
+    sizes=HeadsSettings,
     measure=measure,
     judge=judge,
     plot=plot,

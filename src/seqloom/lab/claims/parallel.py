@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqloom.core.batch import Batch
 from seqloom.core.device import best_device
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.random_models import (
     random_batch,
     random_model,
@@ -181,10 +181,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="parallel",
+CLAIM = declare_claim(
+    "parallel",
     conditions=tuple(LENGTHS),
-    sizes=declared_sizes("parallel", ParallelSettings),
+    sizes=ParallelSettings,
     measure=measure,
     judge=judge,
     plot=plot,

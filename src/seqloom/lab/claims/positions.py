@@ -14,7 +14,7 @@ from seqloom.config.schema.embedding import PositionsConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.inference.run import Run
 from seqloom.lab.charts import condition_bars, condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     Tables,
     build_recipe,
@@ -215,10 +215,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="positions",
+CLAIM = declare_claim(
+    "positions",
     conditions=CONDITIONS,
-    sizes=declared_sizes("positions", PositionsSettings),
+    sizes=PositionsSettings,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -12,7 +12,7 @@ from pathlib import Path
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.charts import condition_bars
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.toy_languages import (
     DISTANT,
     ENGLISH,
@@ -207,10 +207,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="related-languages",
+CLAIM = declare_claim(
+    "related-languages",
     conditions=(*SMALL_PAIR_CONDITIONS, SUPERVISED, ZERO_SHOT, ONE_PIVOT),
-    sizes=declared_sizes("related-languages", RelatedLanguagesSettings),
+    sizes=RelatedLanguagesSettings,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -6,7 +6,7 @@ from typing import Literal
 from seqloom.config.schema.decoding import GreedyConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.lab.charts import condition_bars
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     BUNDLED,
     SUBWORDS,
@@ -119,10 +119,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="reversed-source",
+CLAIM = declare_claim(
+    "reversed-source",
     conditions=(FORWARD, REVERSED),
-    sizes=declared_sizes("reversed-source", ReversedSourceSettings),
+    sizes=ReversedSourceSettings,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 
 from seqloom.lab.charts import condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.results import Numbers, Results
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, attention_weights
@@ -93,10 +93,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="scale",
+CLAIM = declare_claim(
+    "scale",
     conditions=tuple(SCALES),
-    sizes=declared_sizes("scale", ScaleSettings),
+    sizes=ScaleSettings,
     measure=measure,
     judge=judge,
     plot=plot,

@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import normalize
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.lab.claim import Claim, Trial
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     ACCURACIES,
     COPY_SIZES,
@@ -26,7 +26,7 @@ from seqloom.lab.models.trained_models import (
     measure_copying,
     plot_copying,
 )
-from seqloom.lab.results import Numbers, Results
+from seqloom.lab.results import Numbers, Results, minus
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.nn.attention import DotScore, RbfScore
 from seqloom.viz.chart import Chart
@@ -111,10 +111,7 @@ def judge(results: Results) -> Verdict:
     return conclude(
         Effect(
             f"{length}, the worst score function is better than no attention by",
-            [
-                min(scores) - without
-                for scores, without in zip(by_seed, results.over_seeds(NONE, name), strict=True)
-            ],
+            minus([min(scores) for scores in by_seed], results.over_seeds(NONE, name)),
             format_spec=".1%",
         ),
         Effect(
@@ -138,7 +135,7 @@ def judge(results: Results) -> Verdict:
         ),
         Effect(
             f"{length}, one layer with an activation is worse than the best score function by",
-            [max(scores) - value for scores, value in zip(by_seed, activation, strict=True)],
+            minus([max(scores) for scores in by_seed], activation),
             below=MAX_DIFFERENCE,
             format_spec=".1%",
         ),
@@ -151,8 +148,8 @@ def plot(results: Results) -> list[Chart]:
     return plot_copying(results, lines, (NONE, *SCORES))
 
 
-CLAIM = Claim(
-    name="score-functions",
+CLAIM = declare_claim(
+    "score-functions",
     conditions=(NONE, *SCORES),
     sizes=COPY_SIZES,
     measure=measure,

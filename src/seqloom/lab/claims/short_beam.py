@@ -5,7 +5,7 @@ A length penalty corrects this.
 
 from seqloom.config.schema.decoding import BeamConfig
 from seqloom.lab.charts import condition_lines
-from seqloom.lab.claim import Claim, Trial
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     TRANSLATION_SIZES,
     TranslationSettings,
@@ -14,7 +14,7 @@ from seqloom.lab.models.trained_models import (
     translate_alone,
     translation_recipe,
 )
-from seqloom.lab.results import Numbers, Results
+from seqloom.lab.results import Numbers, Results, minus
 from seqloom.lab.verdict import Effect, Verdict, conclude
 from seqloom.metrics.bleu import bleu
 from seqloom.viz.chart import Chart
@@ -68,7 +68,7 @@ def judge(results: Results) -> Verdict:
         ),
         Effect(
             "from beam 5 to 20, the loss with sums exceeds the loss if divided by length by",
-            [sums - means for sums, means in zip(*bleu_losses, strict=True)],
+            minus(*bleu_losses),
             unit="BLEU",
         ),
     )
@@ -83,8 +83,8 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="short-beam",
+CLAIM = declare_claim(
+    "short-beam",
     conditions=(SUM, MEAN),
     sizes=TRANSLATION_SIZES,
     measure=measure,

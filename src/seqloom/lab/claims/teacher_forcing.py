@@ -12,7 +12,7 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.data.example import Example
 from seqloom.inference.run import Run
 from seqloom.lab.charts import condition_bars, condition_lines
-from seqloom.lab.claim import Claim, Trial, declared_sizes
+from seqloom.lab.claim import Trial, declare_claim
 from seqloom.lab.models.trained_models import (
     Tables,
     build_recipe,
@@ -148,10 +148,10 @@ def plot(results: Results) -> list[Chart]:
     ]
 
 
-CLAIM = Claim(
-    name="teacher-forcing",
+CLAIM = declare_claim(
+    "teacher-forcing",
     conditions=CONDITIONS,
-    sizes=declared_sizes("teacher-forcing", TeacherForcingSettings),
+    sizes=TeacherForcingSettings,
     measure=measure,
     judge=judge,
     plot=plot,

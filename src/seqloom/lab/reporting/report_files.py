@@ -14,28 +14,7 @@ from seqloom.lab.running.runner import Experiment, load_results
 from seqloom.lab.verdict import RULE
 from seqloom.viz.chart import render_svg
 
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1f2937;--soft:#6b7280;--paper:#fff;--card:#f8fafc;
---line:#e5e7eb;--confirmed:#08519c;--refuted:#b45309;--undecided:#6b7280}
-@media(prefers-color-scheme:dark){:root{--ink:#e5e7eb;--soft:#9ca3af;--paper:#111827;
---card:#1f2937;--line:#374151;--confirmed:#6baed6;--refuted:#fbbf24;--undecided:#9ca3af}}
-body{margin:0 auto;max-width:46rem;padding:2.5rem 1.25rem 4rem;background:var(--paper);
-color:var(--ink);font:16px/1.55 system-ui,sans-serif}
-h1{font-size:1.5rem;line-height:1.3;margin:.2rem 0 .5rem;font-weight:650}
-h2{font-size:1.05rem;margin:2.2rem 0 .5rem}
-.soft{color:var(--soft);font-size:.9rem}
-.verdict{border-left:5px solid var(--hue);background:var(--card);padding:.8rem 1.1rem;
-border-radius:0 .5rem .5rem 0;margin:1.4rem 0}
-.verdict b{color:var(--hue);font-size:1.1rem}
-.verdict ul{margin:.4rem 0 0;padding-left:1.2rem}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
-th{font-weight:600;text-align:right;color:var(--soft)}
-td{text-align:right}td,th{padding:.35rem .9rem .35rem 0;border-bottom:1px solid var(--line);
-white-space:nowrap}td:first-child,th:first-child{text-align:left}
-svg{width:100%;height:auto;margin:.6rem 0}
-dt{font-weight:600;margin-top:.6rem}dd{margin:0}code{font-size:.85rem;overflow-wrap:anywhere}
-"""
+_STYLE = "\n" + (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 
 
 def render_html(report: ClaimReport) -> str:
