@@ -7,10 +7,9 @@ import multiprocessing
 import os
 import shutil
 import sys
-from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -24,11 +23,8 @@ from seqloom.core.threads import THREADS_VARIABLE, threads_per_process
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
 
-    from seqloom.config.schema.names import EngineKind
-    from seqloom.serving.http.options import HttpOptions
-    from seqloom.serving.server.api_keys import ApiKeys
+    from seqloom.serving.process import ServerOptions
     from seqloom.serving.server.lifecycle import Address
-    from seqloom.serving.server.limits import Limits
     from seqloom.serving.server.loading import LoadedApp
 
 MAX_PORT = 65535
@@ -150,6 +146,7 @@ def serve(
     gc.disable()
 
     from seqloom.serving.http.options import HttpOptions
+    from seqloom.serving.process import ServerOptions, run_server
     from seqloom.serving.server.api_keys import ApiKeys
     from seqloom.serving.server.lifecycle import find_free_address
     from seqloom.serving.server.limits import parse_limits
@@ -166,8 +163,6 @@ def serve(
             languages or [],
             ApiKeys() if keys is None else ApiKeys.read(keys),
             parse_limits(limits or []),
-            metrics_port,
-            is_quiet(),
             HttpOptions.parse(
                 host, allowed_hosts or [], allowed_origins or [], frame_ancestors or [], root_path
             ),
@@ -175,32 +170,28 @@ def serve(
             files_folder,
         )
         if workers == 1:
-            _serve(options, metrics_port, lambda loaded: _print_runs(loaded, options.address))
+            run_server(
+                options,
+                metrics_port,
+                print_message,
+                lambda loaded: _print_runs(loaded, options.address),
+                lambda: _exit_while_loading(files_folder),
+            )
         else:
-            _serve_with_workers(options, workers)
+            _serve_with_workers(_Worker(options, metrics_port, is_quiet()), workers)
     print_message("stopped")
 
 
 @dataclass(frozen=True)
-class ServerOptions:
-    """The validated options of `seqloom serve`.
+class _Worker:
+    """What each worker process receives a copy of. The worker calls the copy, which runs the server.
 
-    With --workers, each worker process receives a copy of this object. The worker calls the copy,
-    which runs the server.
+    metrics_port: port of the metrics of the first worker
     """
 
-    run_folders: list[Path]
-    address: Address
-    engine: EngineKind | None
-    settings: list[str]
-    languages: list[str]
-    keys: ApiKeys
-    limits: Limits
+    options: ServerOptions
     metrics_port: int | None
     quiet: bool
-    http: HttpOptions
-    access_log: bool
-    files_folder: Path
 
     def __call__(self, index: int, listens_while_loading: bool, ready: Event) -> None:
         """Run one of several worker processes until a stop signal arrives.
@@ -209,6 +200,8 @@ class ServerOptions:
         listens_while_loading: if False, the worker loads the runs before it listens
         ready:                 event that the worker sets when its runs are loaded
         """
+        from seqloom.serving.process import run_server
+
         gc.disable()  # for the same reason as in `serve`
         set_quiet(self.quiet or index > 0)
 
@@ -219,26 +212,34 @@ class ServerOptions:
 
         port = None if self.metrics_port is None else self.metrics_port + index
         try:
-            _serve(self, port, on_ready, index, listens_while_loading=listens_while_loading)
+            run_server(
+                self.options,
+                port,
+                print_message,
+                on_ready,
+                lambda: _exit_while_loading(self.options.files_folder),
+                index,
+                listens_while_loading=listens_while_loading,
+            )
         except SeqloomError as error:
             print_error(error)
             sys.exit(error.exit_code)
 
 
-def _serve_with_workers(options: ServerOptions, workers: int) -> None:
+def _serve_with_workers(worker: _Worker, workers: int) -> None:
     """Start the worker processes, and supervise them until a stop signal arrives."""
     from seqloom.serving.server.supervisor import Supervisor, SupervisorCallbacks
 
     os.environ[THREADS_VARIABLE] = str(threads_per_process(workers))
     callbacks = SupervisorCallbacks(
         ready=lambda: print_message(
-            f"open {options.address}  ({workers} workers; stop with Ctrl+C)"
+            f"open {worker.options.address}  ({workers} workers; stop with Ctrl+C)"
         ),
         restarted=lambda index, code: print_warning(
             f"worker {index + 1} ended with exit code {code}. A new one is being started."
         ),
     )
-    if exit_code := Supervisor(options, workers, callbacks).run():
+    if exit_code := Supervisor(worker, workers, callbacks).run():
         raise typer.Exit(exit_code)
 
 
@@ -254,88 +255,6 @@ def _check_metrics_ports(port: int | None, workers: int) -> None:
             f"--metrics-port {port}: {workers} workers need the ports up to {port + workers - 1}. "
             f"Choose a port of at most {MAX_PORT - workers + 1}."
         )
-
-
-def _serve(
-    options: ServerOptions,
-    metrics_port: int | None,
-    on_ready: Callable[[LoadedApp], None],
-    index: int = 0,
-    *,
-    listens_while_loading: bool = True,
-) -> None:
-    """Run one server process until a stop signal arrives.
-
-    on_ready:              called when the runs are loaded
-    index:                 index of the worker process, which selects its GPU
-    listens_while_loading: if False, load the runs before listening
-    """
-    import logging
-
-    from seqloom.serving.http.access_log import log_request
-    from seqloom.serving.server.admission import AdmissionControl
-    from seqloom.serving.server.lifecycle import HttpServer, ServerCallbacks
-    from seqloom.serving.server.monitoring import Monitoring
-
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    if options.access_log:
-        _enable_access_log()
-    admission, monitoring = AdmissionControl(options.limits), Monitoring()
-    monitoring.watch_admission(admission)
-    metrics = None if metrics_port is None else monitoring.start_server(metrics_port)
-    if metrics is not None and metrics_port == 0:
-        print_message(f"metrics: {metrics.url}")
-
-    def load() -> LoadedApp:
-        from seqloom.serving.server.loading import load_app, select_gpu  # imports torch
-
-        select_gpu(index)
-        return load_app(
-            options.run_folders,
-            options.engine,
-            options.languages,
-            settings=options.settings,
-            limits=options.limits,
-            admission=admission,
-            keys=options.keys,
-            files_folder=options.files_folder,
-            monitoring=monitoring,
-            root_path=options.http.root_path,
-        )
-
-    def observe_request(scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-        monitoring.observe_request(scope, status, seconds)
-        log_request(scope, status, seconds)
-
-    names = ", ".join(folder.name for folder in options.run_folders)
-    server = HttpServer(
-        options.address,
-        load,
-        limits=options.limits,
-        admission=admission,
-        observe_request=observe_request,
-        callbacks=ServerCallbacks(
-            listening=lambda: print_message(f"{options.address}: loading {names} …"),
-            ready=on_ready,
-            stopped_while_loading=lambda: _exit_while_loading(options.files_folder),
-        ),
-        options=options.http,
-    )
-    server.run(listens_while_loading=listens_while_loading)
-    if metrics is not None:
-        metrics.stop()
-
-
-def _enable_access_log() -> None:
-    import logging
-
-    from seqloom.serving.http.access_log import log
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
 
 
 def _exit_while_loading(files_folder: Path) -> NoReturn:
