@@ -10,14 +10,15 @@ from seqloom.analysis.explanation import (
     explain_gradients,
     explain_step,
 )
-from seqloom.analysis.gradients import LossGradients, measure_loss_gradients
+from seqloom.analysis.gradients import LossGradients, measure_gradients, measure_loss_gradients
 from seqloom.core.batch import Batch, Padded
+from seqloom.core.errors import ConfigError
 from seqloom.core.signature import Signature, Tokens
 from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.models.step_description import PositionLabels
-from seqloom.nn.attention import AttentionScore, DotScore
-from seqloom.text.vocabulary import START
+from seqloom.nn.attention import AttentionScore, PositionalScore
+from seqloom.text.vocabulary import PAD, START
 from seqloom.viz.diagrams.soft_lookup import draw_soft_lookup
 from seqloom.viz.explanation_terminal import draw_explanation
 from support.tiny_runs import NO_DROPOUT, TRANSFORMER, tiny_config
@@ -50,12 +51,15 @@ def explain(model: Model) -> Explanation:
     return Explanation(source, words, 3, previous, answer, (), step.layer, step.head, step.parts)
 
 
-def differentiate(model: Model) -> LossGradients:
+def batch() -> Batch:
     source = Padded(torch.tensor([[4, 5, 6, 7, 8]]), torch.tensor([5]))
     inputs, targets = torch.tensor([[START, 4, 6]]), torch.tensor([[4, 6, 7]])
     lengths = torch.tensor([3])
-    batch = Batch(source, Padded(inputs, lengths), Padded(targets, lengths))
-    return measure_loss_gradients(model, batch, 2)
+    return Batch(source, Padded(inputs, lengths), Padded(targets, lengths))
+
+
+def differentiate(model: Model) -> LossGradients:
+    return measure_loss_gradients(model, batch(), 2)
 
 
 @every_family
@@ -127,19 +131,36 @@ def test_a_decoder_of_an_extension_is_explained_with_the_values_that_its_layers_
     torch.testing.assert_close(explanation.find("probabilities").values, logits.values.softmax(-1))
 
 
-def every_score() -> list[type[AttentionScore]]:
-    """All score classes of seqloom that compute a score."""
-    found, waiting = [], [AttentionScore]
-    while waiting:
-        score = waiting.pop()
-        waiting += score.__subclasses__()
-        is_abstract = score.__subclasses__() and score is not DotScore
-        if score.__module__.startswith("seqloom.") and not is_abstract:
-            found.append(score)
-    return found
+def test_the_loss_is_differentiated_at_the_inputs_of_an_encoder_with_an_embedder() -> None:
+    encoder = "model.encoder={kind='custom_parts:EmbeddedBag'}"
+    model = build(*FAMILIES["recurrent"], encoder)
+    flow = measure_gradients(model, batch())
+    embedding = model.get_parameter("encoder.embedder.lookup.table.weight")
+    loss = model(batch()).loss(batch().targets.values, 0.0, PAD)
+    [expected] = torch.autograd.grad(loss, embedding)
+    assert flow.source.any()
+    torch.testing.assert_close(flow.source[0], expected[4:9])
 
 
-@pytest.mark.parametrize("score", every_score(), ids=lambda score: score.__name__)
+def test_gradients_at_the_inputs_need_an_embedder() -> None:
+    encoder = "model.encoder={kind='custom_parts:BagOfWords'}"
+    model = build(*FAMILIES["recurrent"], encoder)
+    with pytest.raises(ConfigError, match=r"BagOfWords is defined outside seqloom.*Use an `Embed"):
+        measure_gradients(model, batch())
+
+
+def subclasses(score: type[AttentionScore]) -> list[type[AttentionScore]]:
+    return [each for child in score.__subclasses__() for each in (child, *subclasses(child))]
+
+
+SCORES = [
+    score
+    for score in subclasses(AttentionScore)
+    if score.__module__.startswith("seqloom.") and score is not PositionalScore
+]
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
 def test_every_score_states_its_formulas(score: type[AttentionScore]) -> None:
     for name in ("formula", "query_gradient", "key_gradient", "note"):
         assert getattr(score, name) is not getattr(AttentionScore, name), name

@@ -22,8 +22,16 @@ from seqloom.models import (
     State,
     Step,
 )
-from seqloom.nn import AttentionScore, DotScore, KeysValues, MultiHeadAttention, Readout
-from seqloom.nn.positions import PositionIds, expand_position_ids
+from seqloom.nn import (
+    AttentionScore,
+    DotScore,
+    Embedder,
+    KeysValues,
+    LearnedLookup,
+    MultiHeadAttention,
+    Readout,
+)
+from seqloom.nn.positions import PositionIds, Positions, expand_position_ids
 from seqloom.text import PieceTokenizer, Preprocessing, Tokenizer, Vocabulary
 
 
@@ -279,6 +287,21 @@ class BagOfWords(EncoderModule):
     def forward(self, source: Any, packing: Packing | None = None) -> Memory:
         assert isinstance(source, Padded)
         states, mask = self.embedding(source.values), source.mask
+        mean = (states * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
+        return Memory(states, mask, mean.unsqueeze(1), source.tokens)
+
+
+class EmbeddedBag(EncoderModule):
+    """Encodes each token by the result of an `Embedder`."""
+
+    def __init__(self, source: Tokens, width: int = 8) -> None:
+        super().__init__()
+        lookup = LearnedLookup(source.count, width, noise=0.0, scaled=False)
+        self.embedder = Embedder(lookup, Positions(), None, 0.0)
+
+    def forward(self, source: Any, packing: Packing | None = None) -> Memory:
+        assert isinstance(source, Padded)
+        states, mask = self.embedder(source.values), source.mask
         mean = (states * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
         return Memory(states, mask, mean.unsqueeze(1), source.tokens)
 

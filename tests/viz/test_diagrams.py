@@ -21,10 +21,11 @@ from seqloom.analysis import (
     search_example,
     trace_forward,
 )
-from seqloom.analysis.forward_trace import ContextReader, LayerStates, _cells, _context_readers
+from seqloom.analysis.forward_trace import LayerStates, recurrent_cells
 from seqloom.core.errors import ConfigError
-from seqloom.models import Model
-from seqloom.models.recurrent import ContextUse
+from seqloom.models import DecoderModule, Model
+from seqloom.models.interface import ContextReader
+from seqloom.models.recurrent import ContextUse, context_readers
 from seqloom.nn import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
 from seqloom.viz.diagrams.transformer_layer import layer_of_paper
 from seqloom.viz.drawing import format_entry
@@ -169,7 +170,7 @@ def test_forward_trace_has_the_contexts_of_attention(run: seqloom.Run) -> None:
 def test_forward_trace_says_what_is_computed_from_the_context(
     query_is_previous_state: bool, uses: set[ContextUse], readers: set[str]
 ) -> None:
-    assert _context_readers(frozenset(uses), query_is_previous_state) == readers
+    assert context_readers(frozenset(uses), query_is_previous_state) == readers
 
 
 def test_encoder_decoder_rejects_a_language_model() -> None:
@@ -318,5 +319,5 @@ def test_draw_transformer_names_the_kind_of_a_decoder_without_layers(run: seqloo
 
 
 def test_forward_trace_rejects_a_decoder_that_is_not_recurrent() -> None:
-    with pytest.raises(ConfigError, match=r"decoder is a Linear.*model.decoder.kind = 'recurrent'"):
-        _cells("run", Model(None, torch.nn.Linear(1, 1)))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"decoder is a DecoderModule.*kind = 'recurrent'"):
+        recurrent_cells("run", Model(None, DecoderModule()))

@@ -11,7 +11,6 @@ computes attention separately for each decoder step. The results are the same.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +20,7 @@ from seqloom.config.schema.decoding import DecodingConfig
 from seqloom.core.batch import Batch, Padded
 from seqloom.core.errors import ConfigError
 from seqloom.inference.run import Run
-from seqloom.models.interface import HiddenLayer, Memory
-from seqloom.models.recurrent import ContextUse, RecurrentDecoder, RecurrentEncoder
+from seqloom.models.interface import ContextReader, HiddenLayer, Memory
 from seqloom.models.seq2seq import Model
 from seqloom.nn.multihead import MultiHeadAttention
 from seqloom.nn.observer import AttentionInputs, AttentionTrace, Observer, observing
@@ -192,11 +190,6 @@ def _separate(tensor: Tensor) -> Tensor:
     return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
 
 
-ContextReader = Literal["state", "next state", "output"]
-"""A vector of the decoder that is computed from the attention context c_t of step t: the state s_t,
-the state s_{t+1}, or the output of step t."""
-
-
 @dataclass(frozen=True)
 class LayerStates:
     """The hidden vectors of one recurrent layer.
@@ -251,9 +244,7 @@ def trace_forward(
     target:   output text. Default: the output that the search returns for the text.
     decoding: options of the search. Default: the options of the run.
     """
-    encoder_cell, decoder_cell = _cells(run.name, run.model)
-    decoder = run.model.decoder
-    assert isinstance(decoder, RecurrentDecoder)
+    encoder_cell, decoder_cell = recurrent_cells(run.name, run.model)
     output = decode_output(run, text, target, decoding)
     record = record_forward(run.model, training_batch(run, [text], [output]))
     assert record.initial is not None, "a recurrent decoder has an initial state"
@@ -270,11 +261,11 @@ def trace_forward(
         attention=None if attention is None else attention.weights[0].mean(0),
         probabilities=(-record.losses[0]).exp().detach(),
         contexts=None if attention is None else attention.context[0],
-        readers=_context_readers(decoder.context_uses, decoder.query_is_previous_state),
+        readers=run.model.decoder.context_readers,
     )
 
 
-def _cells(name: str, model: Model) -> tuple[str | None, str]:
+def recurrent_cells(name: str, model: Model) -> tuple[str | None, str]:
     """Return the cell types of encoder and decoder: "rnn", "gru" or "lstm".
 
     The cell type of the encoder is None if the model has no encoder. Raises ConfigError if the
@@ -282,21 +273,22 @@ def _cells(name: str, model: Model) -> tuple[str | None, str]:
 
     name: name of the run, for the error message
     """
-    encoder, decoder = model.encoder, model.decoder
-    problems = []
-    if encoder is not None and not isinstance(encoder, RecurrentEncoder):
-        problems.append(f"its encoder is a {type(encoder).__name__}")
-    if not isinstance(decoder, RecurrentDecoder):
-        problems.append(f"its decoder is a {type(decoder).__name__}")
-    if problems or not isinstance(decoder, RecurrentDecoder):
+    cells = {
+        part: part.recurrent_cell for part in (model.encoder, model.decoder) if part is not None
+    }
+    problems = [
+        f"its {'decoder' if part is model.decoder else 'encoder'} is a {type(part).__name__}"
+        for part, cell in cells.items()
+        if cell is None
+    ]
+    decoder_cell = cells[model.decoder]
+    if problems or decoder_cell is None:
         raise ConfigError(
             f"{name}: the model is not recurrent: {' and '.join(problems)}. "
             "Use a run with a recurrent model (model.encoder.kind and model.decoder.kind = "
             "'recurrent')."
         )
-    if not isinstance(encoder, RecurrentEncoder):
-        return None, decoder.layers[0].cell
-    return (encoder.forward_layers or encoder.backward_layers)[0].cell, decoder.layers[0].cell
+    return None if model.encoder is None else cells[model.encoder], decoder_cell
 
 
 def _layer_states(recorded: RecordedLayer) -> LayerStates:
@@ -305,29 +297,3 @@ def _layer_states(recorded: RecordedLayer) -> LayerStates:
     if layer.is_reversed:
         states.reverse()
     return LayerStates(layer.name, torch.stack(states))
-
-
-def _context_readers(
-    uses: frozenset[ContextUse], query_is_previous_state: bool
-) -> frozenset[ContextReader]:
-    """Return which decoder vectors are computed from the attention context of step t.
-
-    The vectors are "state" (of step t), "output" (of step t) and "next state" (of step t + 1).
-
-    uses:                    where the decoder uses the context, for example at its "input"
-    query_is_previous_state: True if the attention query is the state of the previous step. The
-                             context is then known before the new state is computed.
-    """
-    readers: set[ContextReader] = set()
-    if uses & {"readout", "layer"}:
-        readers.add("output")
-    if query_is_previous_state:
-        if uses & {"input", "state"}:
-            readers.add("state")
-        return frozenset(readers)
-    if "input" in uses:
-        readers.add("next state")
-    if "state" in uses:
-        # The context replaces the new state, which the output and the next step read.
-        readers |= {"output", "next state"}
-    return frozenset(readers)

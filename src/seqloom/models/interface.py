@@ -280,6 +280,11 @@ The names are relative to model.encoder or model.decoder, for example "positions
 empty dict means that the number of tokens is unlimited."""
 
 
+ContextReader = Literal["state", "next state", "output"]
+"""A vector of the decoder that is computed from the attention context c_t of step t: the state s_t,
+the state s_{t+1}, or the output of step t."""
+
+
 @dataclass(frozen=True)
 class HiddenLayer:
     """A layer whose hidden states an observer receives (`nn/observer.py`).
@@ -309,6 +314,9 @@ class ModelPart(nn.Module):
     compiled_methods: tuple[str, ...] = ()
     """Names of the methods that torch.compile makes faster."""
 
+    recurrent_cell: str | None = None
+    """"rnn", "gru" or "lstm"; None if the part is not recurrent."""
+
     @property
     def layer_stack(self) -> Sequence[nn.Module]:
         """The layers that are compiled, sharded and recomputed one by one; empty if there are none."""
@@ -333,6 +341,11 @@ class DecoderModule(ModelPart):
     readout: Readout
     is_ensemble = False
     """True if the decoder combines the outputs of several models."""
+
+    @property
+    def context_readers(self) -> frozenset[ContextReader]:
+        """The vectors that a recurrent decoder computes from the attention context of a step."""
+        return frozenset()
 
     def __init__(self) -> None:
         super().__init__()

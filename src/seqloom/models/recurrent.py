@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from seqloom.core.batch import Packing, Padded, Source
 from seqloom.models.interface import (
+    ContextReader,
     DecoderModule,
     DecoderOutput,
     EncoderModule,
@@ -169,6 +170,7 @@ class RecurrentEncoder(EncoderModule):
     ) -> None:
         super().__init__()
         self.embedder = embedder
+        self.recurrent_cell = (forward_layers or backward_layers)[0].cell
         self.forward_layers = module_list(forward_layers)
         self.backward_layers = module_list(backward_layers)
         self.dropout = dropout
@@ -381,6 +383,7 @@ class RecurrentDecoder(DecoderModule):
     ) -> None:
         super().__init__()
         self.embedder = embedder
+        self.recurrent_cell = layers[0].cell
         self.layers = module_list(layers)
         self.initial_state = initial_state
         self.attention = attention
@@ -500,6 +503,10 @@ class RecurrentDecoder(DecoderModule):
                 queries = previous if self.query_is_previous_state else hidden
                 context = self.attention.attend(queries, source.keys_values, source.mask)
         return self.features(hidden, context, summary, embedded)
+
+    @property
+    def context_readers(self) -> frozenset[ContextReader]:
+        return context_readers(self.context_uses, self.query_is_previous_state)
 
     @property
     def attention_heads(self) -> tuple[int, int]:
@@ -651,6 +658,32 @@ class RecurrentDecoder(DecoderModule):
         return RecurrentState(states, states.new_zeros(states.shape[0], self.context_width))
 
 
+def context_readers(
+    uses: frozenset[ContextUse], query_is_previous_state: bool
+) -> frozenset[ContextReader]:
+    """Return which decoder vectors are computed from the attention context of step t.
+
+    The vectors are "state" (of step t), "output" (of step t) and "next state" (of step t + 1).
+
+    uses:                    where the decoder uses the context, for example at its "input"
+    query_is_previous_state: True if the attention query is the state of the previous step. The
+                             context is then known before the new state is computed.
+    """
+    readers: set[ContextReader] = set()
+    if uses & {"readout", "layer"}:
+        readers.add("output")
+    if query_is_previous_state:
+        if uses & {"input", "state"}:
+            readers.add("state")
+        return frozenset(readers)
+    if "input" in uses:
+        readers.add("next state")
+    if "state" in uses:
+        # The context replaces the new state, which the output and the next step read.
+        readers |= {"output", "next state"}
+    return frozenset(readers)
+
+
 class RecurrentStepDescription:
     """Describes one step of a recurrent decoder.
 
@@ -705,7 +738,7 @@ class RecurrentStepDescription:
                 "encoder summary", "c = the encoder's last state", self.memory.summary
             )
         origin = f" = {decoder.initial_state.formula}" if is_first else " of the previous step"
-        note = "s, then its cell m" if decoder.layers[0].cell == "lstm" else ""
+        note = "s, then its cell m" if decoder.recurrent_cell == "lstm" else ""
         formula = f"{description.previous('s')}{origin}"
         self._add_per_layer("state", formula, self.before.states, note)
         reads_context = "input" in decoder.context_uses and not decoder.query_is_previous_state
