@@ -43,7 +43,7 @@ def test_invalid_image_shows_an_error(visitor: Visitor) -> None:
 
 
 def test_completion_is_reproducible_from_its_link(visitor: Visitor) -> None:
-    page = visitor.open("#/complete?length=20")
+    page = visitor.open("#/complete?max_length=20")
     page.get_by_label("Prompt").fill("ab")
     page.get_by_role("button", name="Generate").click()
     completion = page.get_by_role("group", name="Completion")
@@ -60,7 +60,7 @@ def test_completion_is_reproducible_from_its_link(visitor: Visitor) -> None:
 
 
 def test_replacing_a_word_continues_the_completion_from_there(visitor: Visitor) -> None:
-    page = visitor.open("#/complete?length=20&text=ab&seed=7&temperature=1")
+    page = visitor.open("#/complete?max_length=20&text=ab&seed=7&temperature=1")
     page.get_by_role("group", name="Completion").locator(".word").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     page.get_by_label("Other word").fill("cc")
@@ -70,7 +70,7 @@ def test_replacing_a_word_continues_the_completion_from_there(visitor: Visitor) 
 
 
 def test_chosen_word_continues_the_completion(visitor: Visitor) -> None:
-    page = visitor.open("#/complete?length=20&text=ab&seed=7&temperature=1")
+    page = visitor.open("#/complete?max_length=20&text=ab&seed=7&temperature=1")
     page.get_by_role("group", name="Completion").locator(".word").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     options = page.locator(".options button:not([aria-current]) span:first-child")

@@ -21,8 +21,9 @@ from seqloom.inference.predictor import Predictor
 from seqloom.inference.texts.segments import TextOutputs
 from seqloom.tasks.task import ModelInput
 
-NEIGHBOURS = 64
-"""Number of texts whose attention is computed together."""
+NEIGHBOURS = {"cuda": 512}
+"""Number of texts whose attention is computed together, by the type of the device."""
+CPU_NEIGHBOURS = 64
 
 
 @dataclass(eq=False)
@@ -135,8 +136,9 @@ class UnreadAttention:
         predictor = self.predictor() or self.loaded
         if predictor is None:
             predictor = self.loaded = self.load()
-        start = number - number % NEIGHBOURS
-        alive = [each() for each in self.texts[start : start + NEIGHBOURS]]
+        count = NEIGHBOURS.get(predictor.device.type, CPU_NEIGHBOURS)
+        start = number - number % count
+        alive = [each() for each in self.texts[start : start + count]]
         texts = [each for each in alive if each is not None and each.finished is None]
         pairs = [
             (text.inputs[index], hypothesis)

@@ -1,12 +1,14 @@
 """Prediction: a hypothesis converted to text, with its attention and alignment."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from torch import Tensor
 
-from seqloom.decoding.hypothesis import Hypothesis
+from seqloom.decoding.hypothesis import PER_TOKEN, Hypothesis, LengthNormalisation
 from seqloom.inference.attention_maps import AttentionReduction
+from seqloom.inference.length_limits import cut_at_newline
 from seqloom.metrics.alignment import align_words
 from seqloom.metrics.subword_merging import NO_WORD, AttentionMap, merge_labels, merge_words
 from seqloom.tasks.task import ModelInput
@@ -179,6 +181,34 @@ class Prediction:
             merge_labels(self.source_pieces, self.source_word_of, self.source_text),
             merge_words(weights.double().numpy(), self.word_of, self.source_word_of),
         )
+
+
+@dataclass(frozen=True)
+class PredictionBuilder:
+    """Converts the results of a search to predictions. Needs neither the model nor its device.
+
+    reduction:     computes attention maps from the weights that the search stored
+    newline:       token at which outputs are cut; None if they are not cut
+    normalisation: computes the score of an output that is cut
+    """
+
+    task: TokenTask
+    reduction: AttentionReduction
+    newline: int | None = None
+    normalisation: LengthNormalisation = PER_TOKEN
+
+    def build(self, model_input: ModelInput, hypotheses: Sequence[Hypothesis]) -> list[Prediction]:
+        """Convert the hypotheses of an input."""
+        return [
+            build_prediction(self.task, model_input, self.cut(model_input, each), self.reduction)
+            for each in hypotheses
+        ]
+
+    def cut(self, model_input: ModelInput, hypothesis: Hypothesis) -> Hypothesis:
+        """Cut a hypothesis at its first newline, if outputs are cut."""
+        if self.newline is None:
+            return hypothesis
+        return cut_at_newline(hypothesis, model_input, self.newline, self.normalisation)
 
 
 def build_prediction(

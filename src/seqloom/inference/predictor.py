@@ -38,14 +38,14 @@ from seqloom.inference.batching import (
     input_tokens,
     run_in_halves,
 )
-from seqloom.inference.length_limits import check_lengths, cut_at_newline, output_limit, without_end
+from seqloom.inference.length_limits import check_lengths, output_limit, without_end
 from seqloom.inference.mbr import candidate_searches, rank_by_expected_utility
 from seqloom.inference.options import (
     TEXT_ONLY,
     PredictionOptions,
     Probabilities,
 )
-from seqloom.inference.prediction import Prediction, build_prediction
+from seqloom.inference.prediction import Prediction, PredictionBuilder, build_prediction
 from seqloom.inference.search_settings import greedy_config
 from seqloom.inference.texts.required_phrases import PhraseForcer
 from seqloom.models.interface import Memory
@@ -165,10 +165,10 @@ class Predictor:
         results: list[list[Prediction]] = [[Prediction("", 0.0)] for _ in texts]
         done, indices, chosen = len(texts) - len(inputs), list(inputs), list(inputs.values())
         samples = [options.first + index for index in indices]
+        builder = self.builder(options, decoding)
         for batch in self.search(chosen, decoding, options, samples):
             for number, hypotheses in batch:
-                outputs = self.finish(chosen[number], hypotheses, options, decoding)
-                results[indices[number]] = outputs
+                results[indices[number]] = builder.build(chosen[number], hypotheses)
             done += len(batch)
             if progress is not None:
                 progress(done, len(texts))
@@ -212,47 +212,26 @@ class Predictor:
                         minimum Bayes risk decoding or for exhaustive search. All outputs are also
                         returned at the end.
         """
-        early = None
+        builder, early = self.builder(options, decoding), None
         if on_prediction is not None and not isinstance(decoding, MinimumBayesRiskConfig):
-            early = EarlyPredictions(self, inputs, decoding, options, on_prediction)
+            early = EarlyPredictions(builder, inputs, on_prediction)
         results: list[list[Prediction]] = [[] for _ in inputs]
         for batch in self.search(inputs, decoding, options, sample_indices, callback, early):
             for index, hypotheses in batch:
                 results[index] = (
                     early.predictions[index]
                     if early is not None and index in early.predictions
-                    else self.finish(inputs[index], hypotheses, options, decoding)
+                    else builder.build(inputs[index], hypotheses)
                 )
         return results
 
-    def finish(
-        self,
-        model_input: ModelInput,
-        hypotheses: list[Hypothesis],
-        options: PredictionOptions,
-        decoding: DecodingConfig,
-    ) -> list[Prediction]:
-        """Convert the results of the search `decoding` for an input to predictions."""
-        if not isinstance(decoding, MinimumBayesRiskConfig):
-            hypotheses = self._cut(model_input, hypotheses, decoding)
-        return self.convert(model_input, hypotheses, options)
-
-    def convert(
-        self, model_input: ModelInput, hypotheses: Sequence[Hypothesis], options: PredictionOptions
-    ) -> list[Prediction]:
-        """Convert hypotheses of an input to predictions."""
+    def builder(self, options: PredictionOptions, decoding: DecodingConfig) -> PredictionBuilder:
+        """Return what converts the results of the search `decoding` to predictions."""
         reduction = AttentionReduction(options.heads, self.head_choice)
-        return [build_prediction(self.task, model_input, each, reduction) for each in hypotheses]
-
-    def _cut(
-        self, model_input: ModelInput, hypotheses: list[Hypothesis], decoding: SearchConfig
-    ) -> list[Hypothesis]:
-        """Cut hypotheses at a newline, if the search asks for it and the model has long texts."""
-        newline = newline_id(self.task.target_tokenizer)
-        if newline is None or not decoding.stop_at_newline:
-            return hypotheses
-        normalisation = build_normalisation(decoding)
-        return [cut_at_newline(each, model_input, newline, normalisation) for each in hypotheses]
+        newline = newline_id(self.task.target_tokenizer) if decoding.stop_at_newline else None
+        if isinstance(decoding, MinimumBayesRiskConfig):  # its candidates are cut already
+            newline = None
+        return PredictionBuilder(self.task, reduction, newline, build_normalisation(decoding))
 
     def search(
         self,
@@ -393,9 +372,10 @@ class Predictor:
             search = self.search(
                 inputs, config, replace(options, n_best=count), sample_indices, callback
             )
+            builder = self.builder(options, config)
             for batch in search:
                 for index, found in batch:
-                    candidates[index] += self._cut(inputs[index], found, config)
+                    candidates[index] += [builder.cut(inputs[index], each) for each in found]
                 if number == len(searches):
                     yield [
                         (index, self._rank(inputs[index], candidates[index], decoding, options))
@@ -599,21 +579,16 @@ class EarlyPredictions:
     predictions: the outputs that were reported, by the index of the input
     """
 
-    predictor: Predictor
+    builder: PredictionBuilder
     inputs: Sequence[ModelInput]
-    decoding: SearchConfig
-    options: PredictionOptions
     on_prediction: OnPrediction
     predictions: dict[int, list[Prediction]] = field(default_factory=dict)
 
     def __call__(self, index: int, hypotheses: list[Hypothesis]) -> None:
-        if self.inputs[index].required_phrases:
-            return
-        finish = self.predictor.finish
-        self.predictions[index] = finish(
-            self.inputs[index], hypotheses, self.options, self.decoding
-        )
-        self.on_prediction(index, self.predictions[index])
+        one = self.inputs[index]
+        if not one.required_phrases:
+            self.predictions[index] = self.builder.build(one, hypotheses)
+            self.on_prediction(index, self.predictions[index])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from weakref import ref
 import torch
 
 from seqloom.config.schema.data import DataConfig
-from seqloom.config.schema.decoding import DecodingConfig, EngineConfig
+from seqloom.config.schema.decoding import DecodingConfig, EngineConfig, GreedyConfig
 from seqloom.config.schema.names import EngineKind
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import LabelsConfig, TranslationConfig
@@ -247,9 +247,10 @@ class Run:
         )
         indices, chosen = list(inputs), list(inputs.values())
         samples = [options.first + index for index in indices]
+        builder = predictor.builder(options, decoding)
         for batch in predictor.search(chosen, decoding, options, samples):
             for number, hypotheses in batch:
-                outputs = predictor.finish(chosen[number], hypotheses, options, decoding)
+                outputs = builder.build(chosen[number], hypotheses)
                 if unread is not None:
                     unread.add(outputs, {0: chosen[number]}, {0: hypotheses})
                 yield indices[number], outputs
@@ -309,31 +310,29 @@ class Run:
         """Yield the index of each text and the outputs of its segments, when they are complete."""
         texts = [TextOutputs(self.task, text) for text in prepared.texts]
         for number, text in enumerate(texts):
-            if text.is_complete:
+            if not text.inputs:
                 yield number, text
         segments = [(number, index) for number, text in enumerate(texts) for index in text.inputs]
         first = prepared.search_inputs
         count = len(first.inputs)
         engine = self.engines.choose_for_inputs(count, self.engine, decoding, options)
-        predictor = engine.apply(self.predictor)
+        predictor, builder = engine.apply(self.predictor), self.predictor.builder(options, decoding)
         incomplete: list[tuple[int, int]] = []
         for batch in predictor.search(first.inputs, decoding, options, first.sample_indices):
             complete = []
             with without_garbage_collection():
                 for position, hypotheses in batch:
                     number, index = segments[position]
-                    text = texts[number]
+                    text, one = texts[number], first.inputs[position]
                     text.hypotheses[index] = hypotheses
-                    text.found[index] = predictor.finish(
-                        first.inputs[position], hypotheses, options, decoding
-                    )
-                    if len(text.found) == len(text.inputs):
-                        complete.append(number)
-            for number in complete:
-                if texts[number].is_complete:
-                    yield number, texts[number]
-                else:
-                    incomplete += [(number, index) for index in texts[number].incomplete]
+                    text.found[index] = builder.build(one, hypotheses)
+                    if len(text.found) < len(text.inputs):
+                        continue
+                    if lacking := text.incomplete:
+                        incomplete += [(number, index) for index in lacking]
+                    else:
+                        complete.append((number, text))
+            yield from complete
         yield from self._search_again(texts, sorted(incomplete), options, decoding)
 
     def _search_again(
@@ -350,12 +349,12 @@ class Run:
         inputs = [texts[number].input_without_spans(index) for number, index in segments]
         samples = [texts[number].text.segments[index].sample_index for number, index in segments]
         options = repeat_options(options)
+        builder = self.predictor.builder(options, decoding)
         for batch in self.predictor.search(inputs, decoding, options, samples):
             for position, hypotheses in batch:
                 number, index = segments[position]
-                outputs = self.predictor.finish(inputs[position], hypotheses, options, decoding)
-                texts[number].again[index] = outputs
-                if texts[number].is_complete:
+                texts[number].again[index] = builder.build(inputs[position], hypotheses)
+                if not texts[number].incomplete:
                     yield number, texts[number]
 
     def choose_engine(
@@ -476,9 +475,10 @@ class Run:
             build_normalisation(self.config.decoding),
         )
         unread = self._unread_attention(options)
+        builder = self.predictor.builder(options, GreedyConfig())
         predictions = []
         for source, (one, hypothesis) in zip(sources, scored, strict=True):
-            outputs = self.predictor.convert(one, [hypothesis], options)
+            outputs = builder.build(one, [hypothesis])
             if unread is not None:
                 unread.add(outputs, {0: one}, {0: [hypothesis]})
             predictions.append(replace(outputs[0], unknown=unknown_parts(self.task, source)))

@@ -18,6 +18,7 @@ Nothing in this module needs the model.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from seqloom.data.modalities.text import TextInput
 from seqloom.decoding.hypothesis import Hypothesis
@@ -170,16 +171,11 @@ class TextOutputs:
     again: dict[int, list[Prediction]] = field(default_factory=dict)
     hypotheses: dict[int, list[Hypothesis]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def inputs(self) -> dict[int, ModelInput]:
         """The model input of each segment that the model translates, by the index of the segment."""
         segments = enumerate(self.text.segments)
         return {index: each.input for index, each in segments if each.input is not None}
-
-    @property
-    def is_complete(self) -> bool:
-        """True if the outputs of all segments are there, with their protected spans."""
-        return len(self.found) == len(self.inputs) and not self.incomplete
 
     @property
     def incomplete(self) -> list[int]:

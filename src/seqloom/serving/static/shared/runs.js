@@ -23,8 +23,8 @@ export const compactNumber = (number) => new Intl.NumberFormat("en", { notation:
 
 /** What the server offers: runs, training logs and lab reports. */
 export class Catalogue {
-  constructor({ version, limits, runs }, trainings, reports) {
-    Object.assign(this, { version, limits, runs, trainings, reports });
+  constructor({ version, limits, runs, controls }, trainings, reports) {
+    Object.assign(this, { version, limits, runs, controls, trainings, reports });
   }
 
   static async load() {

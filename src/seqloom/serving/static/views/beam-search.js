@@ -5,6 +5,7 @@ import { button, segmentedControl, sliderField } from "../components/controls.js
 import { copyLinkButton, runSelect, sourceField, targetLanguageSelect } from "../shared/fields.js";
 import { exampleSentences } from "../shared/examples.js";
 import { searchPlayer } from "../components/search-player.js";
+import { optionControls } from "../shared/option-controls.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { request, searchFields } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader, warningList } from "../shared/panels.js";
@@ -25,7 +26,13 @@ export const beamSearch = {
     const requests = latestOnly(signal);
     const loadLater = debounce(load, 250);
     const targetField = make("div");
-    const beamWidth = () => Math.min(Number(settings.beam ?? run.beam ?? 5), catalogue.limits.beam);
+    const options = optionControls("search", context, {
+      getRun: () => run,
+      onChange() {
+        context.update({ step: null });
+        loadLater();
+      },
+    });
     const source = sourceField("Source text", settings.text ?? exampleSentences(run)[0] ?? (run.kind === "language-model" ? "I think" : ""), {
       settings, getRun: () => run, limit: catalogue.limits.characters,
       onChange(changes) {
@@ -49,7 +56,7 @@ export const beamSearch = {
       }
       result.showLoading("Searching …");
       const body = {
-        run: run.name, text: text(), ...searchFields(settings, catalogue), beam: beamWidth(), n_best: beamWidth(), begin: begin(),
+        run: run.name, text: text(), ...searchFields(settings, catalogue), ...options.fields(), n_best: options.fields().beam, begin: begin(),
         ...(run.targets.length > 1 && { target: settings.target ?? run.targets[0] }),
       };
       requests.run((inner) => request("/api/search/tree", body, { signal: inner }), {
@@ -101,10 +108,7 @@ export const beamSearch = {
       make("div", { class: "inputs" },
         source.element, make("div", { class: "toolbar" }, targetField, copyLinkButton()),
         make("div", { class: "toolbar wide" },
-          sliderField("Beam width", { min: 1, max: catalogue.limits.beam, value: beamWidth() }, (beam) => {
-            context.update({ beam, step: null });
-            loadLater();
-          }),
+          options.elements,
           penaltySlider,
           segmentedControl("Length", [["", "as in the run"], ["no", "without END"], ["yes", "with END"]], settings.end ?? "", (end) => {
             context.update({ end: end || null, step: null });

@@ -1,8 +1,8 @@
 // Caption view: describes an image, and shows the attention of each word over the image.
 
 import { announce, make } from "../components/dom.js";
-import { sliderField } from "../components/controls.js";
 import { runSelect } from "../shared/fields.js";
+import { optionControls } from "../shared/option-controls.js";
 import { latestOnly } from "../shared/scheduling.js";
 import { request } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
@@ -22,7 +22,7 @@ export const caption = {
     let image = null;
     const result = resultArea();
     const requests = latestOnly(signal);
-    const beam = () => Math.min(Number(settings.beam ?? run.beam ?? 3), catalogue.limits.beam);
+    const options = optionControls("caption", context, { getRun: () => run, onChange: load });
     const input = make("input", { type: "file", accept: "image/*", class: "visually-hidden", id: "image", on: { change: () => readImage(input.files[0]) } });
 
     async function readImage(file) {
@@ -39,8 +39,8 @@ export const caption = {
     function load() {
       if (!image) return;
       result.showLoading("Captioning …");
-      const count = Math.min(beam(), MAX_OUTPUTS, catalogue.limits.alternatives + 1);
-      const path = `/api/caption?run=${encodeURIComponent(run.name)}&beam=${beam()}&n_best=${count}`;
+      const fields = options.fields(), count = Math.min(fields.beam, MAX_OUTPUTS, catalogue.limits.alternatives + 1);
+      const path = `/api/caption?${new URLSearchParams({ run: run.name, ...fields, n_best: count })}`;
       const type = image.file.type.startsWith("image/") ? image.file.type : "image/unknown";
       requests.run((inner) => request(path, image.file, { signal: inner, type }), { onResult: show, onError: (error) => result.showError(error, load) });
     }
@@ -89,10 +89,7 @@ export const caption = {
           context.update({ run: run.name });
           load();
         })),
-      make("div", { class: "toolbar" }, dropZone, sliderField("Beam width", { min: 1, max: catalogue.limits.beam, value: beam() }, (width) => {
-        context.update({ beam: width });
-        load();
-      })),
+      make("div", { class: "toolbar" }, dropZone, options.elements),
       result.element);
     result.show(emptyMessage("The caption appears here, with the attention of each word."));
   },

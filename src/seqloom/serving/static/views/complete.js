@@ -1,9 +1,10 @@
 // Complete view: a language model continues a prompt, token by token.
 
 import { announce, make } from "../components/dom.js";
-import { button, sliderField } from "../components/controls.js";
+import { button } from "../components/controls.js";
 import { copyLinkButton, runSelect } from "../shared/fields.js";
 import { openAlternatives } from "../shared/alternatives.js";
+import { optionControls } from "../shared/option-controls.js";
 import { latestOnly } from "../shared/scheduling.js";
 import { request, streamEvents } from "../shared/api-client.js";
 import { emptyMessage, resultArea, viewHeader } from "../shared/panels.js";
@@ -29,11 +30,8 @@ export const complete = {
       limit: () => catalogue.limits.characters, placeholder: "Start of the text. Leave it empty to generate from the beginning.",
       onChange: (text) => context.update({ text, run: run.name }),
     });
-    const numberSetting = (name, defaultValue) => Number(settings[name] ?? defaultValue);
-    const requestBody = (prompt, seed) => ({
-      run: run.name, prompts: [prompt], temperature: numberSetting("temperature", 0.8), top_k: numberSetting("top_k", 0), top_p: numberSetting("top_p", 1),
-      max_length: numberSetting("length", 60), ...(seed !== undefined && { seed }),
-    });
+    const options = optionControls("complete", context, { getRun: () => run, onChange() {} });
+    const requestBody = (prompt, seed) => ({ run: run.name, prompts: [prompt], ...options.fields(), ...(seed !== undefined && { seed }) });
 
     /** seed: from the link; undefined lets the server choose one */
     function generate(prompt, seed) {
@@ -153,11 +151,7 @@ export const complete = {
           promptInput.element, promptInput.counter,
           make("div", { class: "tools" }, button("Generate", () => generate(promptInput.input.value), { kind: "primary", iconName: "play" }))),
         make("div", { class: "card pane" }, make("div", { class: "pane-header" }, make("h2", {}, "Text"), facts, copyLinkButton()), result.element)),
-      make("div", { class: "toolbar" },
-        sliderField("Temperature", { min: 0, max: 1.5, step: 0.1, value: numberSetting("temperature", 0.8), format: (value) => value.toFixed(1) }, (temperature) => context.update({ temperature })),
-        sliderField("Top-k", { min: 0, max: 50, value: numberSetting("top_k", 0), format: (value) => (value ? `${value} tokens` : "all tokens") }, (topK) => context.update({ top_k: topK })),
-        sliderField("Top-p", { min: 0.1, max: 1, step: 0.05, value: numberSetting("top_p", 1), format: (value) => `${Math.round(100 * value)} %` }, (topP) => context.update({ top_p: topP })),
-        sliderField("Maximum length", { min: 10, max: catalogue.limits.output_tokens, value: numberSetting("length", 60), format: (value) => `${value} tokens` }, (length) => context.update({ length }))),
+      make("div", { class: "toolbar" }, options.elements),
       probabilityLegend());
     promptInput.input.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) generate(promptInput.input.value);

@@ -1,9 +1,10 @@
 // Translate view: translates while the user types; words show probabilities and alignments and can be replaced.
 
 import { announce, make } from "../components/dom.js";
-import { button, selectField, sliderField } from "../components/controls.js";
+import { button, selectField } from "../components/controls.js";
 import { copyButton, copyLinkButton, runSelect, targetLanguageSelect } from "../shared/fields.js";
 import { exampleSentences } from "../shared/examples.js";
+import { optionControls } from "../shared/option-controls.js";
 import { debounce, latestOnly } from "../shared/scheduling.js";
 import { findReverse, languageName, sourceLanguages, targetLanguages } from "../shared/runs.js";
 import { request, streamEvents } from "../shared/api-client.js";
@@ -48,7 +49,7 @@ export const translate = {
     const result = resultArea({ class: "result output" });
     const below = make("div", { class: "below" }), note = make("div");
     const sourceHeader = make("div", { class: "language" }), targetHeader = make("div", { class: "language" }), swapField = make("div", { class: "swap" });
-    const beam = () => Number(settings.beam ?? run.beam ?? Math.min(5, limits.beam));
+    const options = optionControls("translate", context, { getRun: () => run, onChange: loadLater });
     let output = null;
 
     const sourceLanguage = () => (run.languages.length > 1 ? sourceLanguages(run).find((code) => code === settings.source) ?? run.languages[0].source : undefined);
@@ -94,8 +95,8 @@ export const translate = {
       const details = { warnings: [] };
       for (const [index, part] of parts.entries()) {
         if (parts.length === 1 && SINGLE_SENTENCE.test(part) && !settings.begin) await streamTranslation(part, inner);
-        const width = beam(), count = parts.length > 1 ? 1 : Math.min(width, MAX_OUTPUTS, limits.alternatives + 1);
-        const response = await request("/api/translate", { ...translationFields(), texts: [part], beam: width, n_best: count }, { signal: inner });
+        const fields = options.fields(), count = parts.length > 1 ? 1 : Math.min(fields.beam, MAX_OUTPUTS, limits.alternatives + 1);
+        const response = await request("/api/translate", { ...translationFields(), texts: [part], ...fields, n_best: count }, { signal: inner });
         if (inner.aborted) return details;
         details.warnings.push(...response.warnings.filter((warning) => !details.warnings.includes(warning)));
         details.milliseconds = performance.now() - started;
@@ -128,7 +129,7 @@ export const translate = {
     function showPart(parts, index, count, details) {
       if (index === 0) {
         output = new TranslationOutput(parts, {
-          run, signal, limits, highlightSource, requestFields: () => ({ ...requestFields(), beam: beam() }),
+          run, signal, limits, highlightSource, requestFields: () => ({ ...requestFields(), beam: options.fields().beam }),
           onError: (error, retry) => result.showError(error, retry),
           onChange: (begin) => {
             result.clearError();
@@ -188,7 +189,7 @@ export const translate = {
       below.replaceChildren(
         warningList(warnings) ?? "",
         make("div", { class: "below-bar" }, probabilityLegend(),
-          make("p", { class: "facts" }, `beam ${beam()} · ${Math.round(milliseconds)} ms`)),
+          make("p", { class: "facts" }, `beam ${options.fields().beam} · ${Math.round(milliseconds)} ms`)),
         sentences.length === 1 ? output.otherOutputs() : "",
         make("div", { class: "toolbar analysis" },
           sentences.length > 1 && selectField("Sentence to analyse", sentences.map((each, index) =>
@@ -198,7 +199,7 @@ export const translate = {
             below.querySelector(".analysis select")?.focus();
           }),
           make("p", { class: "view-links" }, links.map(([name, title, more]) =>
-            make("a", { href: context.link(name, { ...requestFields(), text: sentence.source, beam: beam(), ...more }) }, title)))));
+            make("a", { href: context.link(name, { ...requestFields(), text: sentence.source, beam: options.fields().beam, ...more }) }, title)))));
     }
 
     function showExamples() {
@@ -231,10 +232,7 @@ export const translate = {
             copyButton("Copy", () => output?.text() ?? "", { iconName: "copy", onFailure: () => (output ? output.select() : "Nothing to copy") }),
             copyLinkButton()),
           result.element)),
-      make("div", { class: "toolbar" }, sliderField("Beam width", { min: 1, max: limits.beam, value: beam() }, (width) => {
-        context.update({ beam: width });
-        loadLater();
-      })),
+      make("div", { class: "toolbar" }, options.elements),
       below);
     load();
   },
