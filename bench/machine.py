@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from bench.store import ROOT
 
 
 def describe_environment() -> dict[str, Any]:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.machine import ROOT
-
+ROOT = Path(__file__).parents[1]
 STORE = ROOT / "bench" / "store"
 RESULTS = ROOT / "bench" / "results"
 Record = dict[str, Any]

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import store
-from bench.machine import ROOT
 from bench.programs import PROGRAMS
-from bench.store import Record
+from bench.store import ROOT, Record
 from bench.study import Change, Study, load_study, study_names
 
 PART = re.compile(r"(<!-- figures: (.+?) -->\n).*?(\n<!-- end of figures -->)", re.DOTALL)

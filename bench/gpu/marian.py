@@ -37,7 +37,7 @@ def build_marian(size: Size, dropout: float = 0.1, use_cache: bool = False) -> A
     """A MarianMTModel with random weights. Requires transformers; downloads nothing."""
     from transformers import MarianConfig, MarianMTModel
 
-    sides = {
+    sides: dict[str, Any] = {
         f"{side}_{name}": value
         for side in ("encoder", "decoder")
         for name, value in (

@@ -150,7 +150,7 @@ def forced_length(beam: int) -> DecodingConfig:
     return BeamConfig(width=beam, max_length=TOKENS)
 
 
-def run_ctranslate2(workload: Workload, precision: str) -> None:
+def run_ctranslate2(workload: Workload, precision: Any) -> None:
     """Tokens in, tokens out. Tokens are named by id."""
     import ctranslate2
     import torch

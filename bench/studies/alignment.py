@@ -95,7 +95,12 @@ def measure(job: Job, context: Context) -> Record:
     """Train one direction; `both` scores both directions together."""
     if job.change.name != "both":
         return train_and_score(job, context)
-    record = {"recipe": job.recipe.name, "change": "both", "seed": job.seed, "signatures": {}}
+    record: Record = {
+        "recipe": job.recipe.name,
+        "change": "both",
+        "seed": job.seed,
+        "signatures": {},
+    }
     return {**record, **score_both(job, context), **describe_versions()}
 
 

@@ -86,7 +86,7 @@ def columns_of(records: Sequence[Record]) -> dict[str, Column]:
         for language in LANGUAGES:
             scores = {key: record["scores"].get(f"{language} {key}") for key in (WORDS, PHONES)}
             if None not in scores.values():
-                column.setdefault(language, []).append(scores)  # type: ignore[arg-type]
+                column.setdefault(language, []).append(scores)
     return {name: column for name, column in columns.items() if column}
 
 

@@ -4,13 +4,14 @@ import argparse
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from bench import __main__ as command_line
 from bench import measure, runner, store, study, tables
 from bench.measure import Context, config_of
+from bench.programs import PROGRAMS
 from bench.studies.languages import share_in_language
 from bench.studies.recipes import expected_line, main_score, measured_line, task_results, tasks
 from bench.study import Job, list_jobs, load_study, study_names
@@ -207,7 +208,7 @@ def test_every_bundled_recipe_is_measured_with_one_of_its_scores() -> None:
     for recipe in recipes.values():
         settings = load_recipe(recipe.recipe, recipe.settings).config.task
         computed, scores = set(getattr(settings, "scores", ())), recipe.facts.get("scores", ())
-        shown = {score for score in scores if score in ScoreName.__args__}  # type: ignore[attr-defined]
+        shown = {score for score in scores if score in get_args(ScoreName)}
         assert not computed or not shown or shown & computed, recipe.name
 
 
@@ -268,7 +269,7 @@ def test_an_output_is_in_the_language_whose_vocabulary_has_most_of_its_words() -
     assert share_in_language(["dog runs"], "de", vocabularies) == 0.0
 
 
-@pytest.mark.parametrize("name", [*study_names(), *command_line.PROGRAMS])
+@pytest.mark.parametrize("name", [*study_names(), *PROGRAMS])
 def test_every_study_and_program_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ending:
         command_line.main([name, "--help"])
@@ -279,6 +280,6 @@ def test_every_study_and_program_has_help(name: str, capsys: pytest.CaptureFixtu
 def test_all_studies_and_programs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     command_line.main([])
     listed = capsys.readouterr().out
-    assert all(f"  {name} " in listed for name in (*study_names(), *command_line.PROGRAMS))
+    assert all(f"  {name} " in listed for name in (*study_names(), *PROGRAMS))
     with pytest.raises(SystemExit, match="there is no study or program trick"):
         command_line.main(["trick"])
