@@ -24,7 +24,7 @@ JSON = {"Content-Type": "application/json"}
         ("/api/translate", {"texts": ["a"], "x": 1}, "x: there is no such field"),
         ("/api/complete", {"temperature": 200}, "temperature: must be at most 100"),
         ("/api/complete", {"top_p": 0}, "top_p: must be greater than 0"),
-        ("/api/complete", {"seed": 2**60}, "seed: must be less than"),
+        ("/api/complete", {"seed": 2**60}, "seed: must be at most"),
         ("/api/forecast", {"windows": [{"observed": [["a"]]}]}, "must be a number"),
         ("/api/forecast", {"windows": [1]}, "windows, item 1: must be an object"),
         ("/translate", {"q": 5, "target": "it"}, "q: must be a text or must be a list"),

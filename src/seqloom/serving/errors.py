@@ -16,7 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from seqloom.core.errors import SeqloomError
-from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
+from seqloom.serving.api.schemas.validation import (
+    describe_fields,
+    invalid_fields,
+    location_in_words,
+)
 
 ErrorKind = Literal[
     "invalid-json",
@@ -209,11 +213,10 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
         ).response_to(request.scope)
     # The first part of a location is "body", "query" or "path".
     inner = [{**item, "loc": item["loc"][1:] or item["loc"]} for item in errors]
-    details = [
-        ErrorDetail(where=field, what=message) for field, message in invalid_fields(inner).items()
-    ]
-    message = "; ".join(f"{location_in_words(detail.where)}: {detail.what}" for detail in details)
-    return ApiError(422, "invalid", message, details).response_to(request.scope)
+    fields = invalid_fields(inner)
+    details = [ErrorDetail(where=field, what=message) for field, message in fields.items()]
+    error = ApiError(422, "invalid", describe_fields(fields), details)
+    return error.response_to(request.scope)
 
 
 async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData, UploadFile
 
-from seqloom.core.errors import SeqloomError
 from seqloom.inference.options import TEXT_ONLY
 from seqloom.serving.api.decoding import choose_decoding
 from seqloom.serving.api.languages.detection import detect_common_language
@@ -22,12 +21,13 @@ from seqloom.serving.api.libretranslate import (
     OPTIONAL_KEY,
     bad_request,
     check_key,
+    libretranslate_errors,
     served_languages,
 )
 from seqloom.serving.api.translation import choose_direction, search_segments
 from seqloom.serving.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.http.stack import HEAD_KEY
-from seqloom.serving.server.service import Service, ServiceDependency
+from seqloom.serving.server.service import Service, ServiceDependency, media_type
 from seqloom.text.documents.formats import SUFFIXES, Document, document_format, read_document
 
 FILE = "application/octet-stream"
@@ -86,20 +86,14 @@ async def post_translate_file(
 
     The response has the address of the translated file, which can be downloaded once.
     """
-    content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != MULTIPART:
+    if (content_type := media_type(http_request)) != MULTIPART:
         raise wrong_content_type(f"a form with a file ({MULTIPART})", content_type)
     async with http_request.form() as form:
         check_key(service, http_request, _text_field(form, "api_key"))
-        try:
+        with libretranslate_errors():
             uploaded = await _read_form(form)
             async with service.admission.admit():
                 target, content = await _translate(service, uploaded)
-        except SeqloomError as error:
-            raise ApiError(400, "unusable", str(error)) from error
-        except ApiError as error:
-            status = 400 if error.status == 422 else error.status
-            raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
     path = PurePosixPath(uploaded.name)
     name = f"{path.stem}_{target}{path.suffix}"
     token = await asyncio.to_thread(service.files.add, name, content)

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -18,11 +19,11 @@ from seqloom.serving.api.languages.detection import (
 )
 from seqloom.serving.api.schemas.option_fields import Text
 from seqloom.serving.api.schemas.predictions import TranslateRequest
-from seqloom.serving.api.schemas.validation import invalid_fields, location_in_words
+from seqloom.serving.api.schemas.validation import describe_fields, invalid_fields
 from seqloom.serving.api.translation import check_translation, translate
 from seqloom.serving.errors import ApiError, ErrorResponse, wrong_content_type
 from seqloom.serving.server.api_keys import bearer_token
-from seqloom.serving.server.service import Service, ServiceDependency
+from seqloom.serving.server.service import Service, ServiceDependency, media_type
 from seqloom.text.documents.formats import SUFFIXES
 from seqloom.text.documents.html import html_parts
 from seqloom.text.documents.parts import Part, fill, sources
@@ -161,24 +162,29 @@ async def translate_n_best(
 ) -> list[list[str]]:
     """Return a list for each text of an admitted request: its best translation, then the
     alternatives.
-
-    Errors that have status 422 in the routes under /api have status 400 here, as in LibreTranslate.
     """
     source, target = served_languages(service, source, request.target)
     fields = {"texts": texts, "source": source, "target": target}
     translate_request = TranslateRequest.model_validate(
         {**fields, "n_best": 1 + request.alternatives}
     )
-    try:
+    with libretranslate_errors():
         check_translation(service, translate_request)
         # The response has no scores, so the engine does not have to compute probabilities.
         response = await translate(service, translate_request, probabilities="none")
+    return [[text.text, *text.alternatives] for text in response.translations]
+
+
+@contextmanager
+def libretranslate_errors() -> Iterator[None]:
+    """Give errors that have status 422 in the routes under /api the status 400, as LibreTranslate."""
+    try:
+        yield
     except SeqloomError as error:
         raise ApiError(400, "unusable", str(error)) from error
     except ApiError as error:
         status = 400 if error.status == 422 else error.status
         raise ApiError(status, error.kind, str(error), error.details, error.headers) from error
-    return [[text.text, *text.alternatives] for text in response.translations]
 
 
 async def _translate_html(
@@ -292,7 +298,7 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
     in both, the value in the body is used.
     """
     fields = _join_repeated(http_request.query_params.multi_items())
-    content_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    content_type = media_type(http_request)
     if content_type == "application/json":
         try:
             content = json.loads(await http_request.body())
@@ -314,11 +320,7 @@ async def _parse_body(http_request: Request, model: type[RequestModel]) -> Reque
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        problems = invalid_fields(error.errors())
-        message = "; ".join(
-            f"{location_in_words(field)}: {problem}" for field, problem in problems.items()
-        )
-        raise bad_request(message) from error
+        raise bad_request(describe_fields(invalid_fields(error.errors()))) from error
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:

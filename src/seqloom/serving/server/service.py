@@ -51,10 +51,14 @@ async def require_api_key(request: Request, described: BearerToken) -> None:
     service.keys.check(bearer_token(request.headers.get("authorization")))
 
 
+def media_type(request: Request) -> str:
+    """Return the content type of a request without its parameters, in lower case."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 async def require_json(request: Request) -> None:
     """Reject a request that is not JSON before FastAPI tries to parse its body."""
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
+    if (content_type := media_type(request)) != "application/json":
         raise wrong_content_type("JSON, sent with 'Content-Type: application/json'", content_type)
 
 

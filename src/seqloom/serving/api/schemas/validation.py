@@ -52,6 +52,11 @@ def invalid_fields(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return {field: " or ".join(found) for field, found in messages.items()}
 
 
+def describe_fields(messages: Mapping[str, str]) -> str:
+    """Join the messages about several fields, each with the location of its field in words."""
+    return "; ".join(f"{location_in_words(field)}: {text}" for field, text in messages.items())
+
+
 def format_location(location: Sequence[Any]) -> str:
     """Write the location of a field as text: ("texts", 0) -> texts[0]
 
