@@ -71,6 +71,15 @@ def existing_runs(folders: list[Path] | None) -> list[Path] | None:
     return [found for folder in folders if (found := existing_run(folder)) is not None]
 
 
+def known_format(out: Path | None) -> Path | None:
+    """Option callback: raise ConfigError if a figure cannot be written to this file."""
+    from seqloom.viz.drawing import image_format
+
+    if out is not None and out.suffix.lower() != ".json":
+        image_format(out)
+    return out
+
+
 ADVANCED = "Advanced"
 """Panel of the help with the options that are rarely needed."""
 
@@ -181,7 +190,12 @@ Engine = Annotated[
 SplitName = Literal["test", "dev", "train"]
 Split = Annotated[SplitName, option("SPLIT", "Split of the recipe's data: test, dev or train.")]
 FigureFile = Annotated[
-    Path | None, option("FILE", "Write a figure (.svg, .png or .pdf), or all numbers (.json).")
+    Path | None,
+    option(
+        "FILE",
+        "Write a figure (.svg, .png or .pdf), or all numbers (.json).",
+        callback=known_format,
+    ),
 ]
 Full = Annotated[bool, flag("--full", "Print all numbers of long vectors.")]
 Json = Annotated[bool, flag("--json", "Print JSON.")]

@@ -5,13 +5,20 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import typer
 
 from seqloom.core.errors import SeqloomError
+
+
+class Figure(Protocol):
+    """A figure. The suffix of the file name selects the format."""
+
+    def save(self, path: Path) -> None: ...
+
 
 _quiet = False
 """True if the option --quiet is given."""
@@ -67,6 +74,34 @@ def write_json(path: Path, value: Any, indent: int | None = None) -> None:
     from seqloom.core.storage import write_file
 
     write_file(path, format_json(value, indent).encode())
+
+
+def show_result(
+    numbers: Any,
+    print_drawing: Callable[[], None],
+    figure: Callable[[], Figure],
+    *,
+    out: Path | None,
+    json: bool,
+    title: str,
+) -> None:
+    """Write a result to the file `out` if it is given, then print it.
+
+    numbers:       the result as JSON
+    print_drawing: prints the result for a terminal
+    figure:        returns a figure of the result
+    title:         what the message about the written file calls its content
+    """
+    if out is not None:
+        if out.suffix.lower() == ".json":
+            write_json(out, numbers, indent=1)
+        else:
+            figure().save(out)
+        print_message(f"{out}: {title}")
+    if json:
+        print_json(numbers)
+    else:
+        print_drawing()
 
 
 def flush_output() -> None:

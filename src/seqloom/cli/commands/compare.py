@@ -9,9 +9,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import Json, RunSettings, Split, argument, existing_run, option
+from seqloom.cli.options import Json, RunFolder, RunSettings, Split, argument, option
 from seqloom.cli.output import print_json, print_message, print_warnings, write_json
-from seqloom.cli.parameters.completion import complete_run
 from seqloom.cli.parameters.prediction_options import with_prediction_options
 from seqloom.cli.tables import format_score, make_table, metric_label, stdout_console
 from seqloom.inference.options import DEFAULT_OPTIONS, PredictionOptions
@@ -22,19 +21,8 @@ if TYPE_CHECKING:
 
 @with_prediction_options("compare")
 def compare(
-    first_folder: Annotated[
-        Path,
-        argument("RUN", "First run folder.", callback=existing_run, autocompletion=complete_run),
-    ],
-    second_folder: Annotated[
-        Path,
-        argument(
-            "RUN",
-            "Second run folder, of the same task.",
-            callback=existing_run,
-            autocompletion=complete_run,
-        ),
-    ],
+    first_folder: RunFolder,
+    second_folder: RunFolder,
     files: Annotated[
         list[Path] | None,
         argument(

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.cli.options import EnsembleMembers, Json, RunFolder, Split, argument, option
-from seqloom.cli.output import print_json, print_message, print_warning, write_json
+from seqloom.cli.options import (
+    EnsembleMembers,
+    FigureFile,
+    Json,
+    RunFolder,
+    Split,
+    argument,
+)
+from seqloom.cli.output import print_warning, show_result
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import make_table, stdout_console
 from seqloom.core.errors import DataError
@@ -32,9 +39,7 @@ def error_propagation(
         ),
     ] = None,
     split: Split = "test",
-    out: Annotated[
-        Path | None, option("FILE", "Write a figure (.svg, .png or .pdf), or all numbers (.json).")
-    ] = None,
+    out: FigureFile = None,
     json: Json = False,
     ensemble: EnsembleMembers = None,
 ) -> None:
@@ -48,11 +53,8 @@ def error_propagation(
     from seqloom.data.readers.example_files import read_example_files
     from seqloom.inference.run import load
     from seqloom.viz.chart import render_svg
-    from seqloom.viz.drawing import image_format
     from seqloom.viz.error_propagation import error_chart
 
-    if out is not None and out.suffix.lower() != ".json":
-        image_format(out)  # reports an unknown format before the run is loaded
     run = load([run_folder, *(ensemble or ())])
     check_has_source(run)
     examples = read_example_files(files, run.config.data, split)
@@ -67,16 +69,14 @@ def error_propagation(
         print_warning(f"skipped {skipped:,} of {len(examples):,} sources: blank")
     with progress_bar("decoding") as advance:
         result = measure_error_propagation(run, filled, advance)
-    if out is not None:
-        if out.suffix.lower() == ".json":
-            write_json(out, result.to_json(), indent=1)
-        else:
-            render_svg(error_chart(result)).save(out)
-        print_message(f"{out}: effect of the first error on the rest of the sentence")
-    if json:
-        print_json(result.to_json())
-    else:
-        _print_result(stdout_console(), result)
+    show_result(
+        result.to_json(),
+        lambda: _print_result(stdout_console(), result),
+        lambda: render_svg(error_chart(result)),
+        out=out,
+        json=json,
+        title="effect of the first error on the rest of the sentence",
+    )
 
 
 def _print_result(console: Console, result: ErrorPropagation) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from seqloom.cli.options import FigureFile, Json, RunFolder, argument, flag, option
-from seqloom.cli.output import print_json, print_message, print_warning, write_json
+from seqloom.cli.output import Figure, print_warning, show_result
 from seqloom.cli.process.progress import progress_bar
 from seqloom.cli.tables import stdout_console, supports_unicode
 from seqloom.core.errors import ConfigError, DataError
@@ -64,7 +64,7 @@ def gradients(
     places: at hidden states, inside attention or at the weights.
     """
     _check_options(at, step, full, {"--layer": layer, "--head": head})
-    run, is_language_model = _load_run(run_folder, out)
+    run, is_language_model = _load_run(run_folder)
     if is_language_model and target is not None:
         raise ConfigError(f"{run.name}: a language model has no source. Give one text.")
     source, output = ("", text) if is_language_model else (text, target)
@@ -89,39 +89,30 @@ def gradient_profile(
 
     The gradients are those of `seqloom gradients`, averaged over all sentences of the files.
     """
-    run, is_language_model = _load_run(run_folder, out)
+    run, is_language_model = _load_run(run_folder)
     profile = _average_over_files(run, files, step, is_language_model)
     _show(_report_inputs(profile), out, json)
 
 
-def _load_run(folder: Path, out: Path | None) -> tuple[Run, bool]:
-    """Load a run. Also returns True if it is a language model.
-
-    Raises ConfigError before the run is loaded if a figure cannot be written to `out`.
-    """
+def _load_run(folder: Path) -> tuple[Run, bool]:
+    """Load a run. Also returns True if it is a language model."""
     from seqloom.core.signature import NoSource
     from seqloom.inference.run import load
-    from seqloom.viz.drawing import image_format
 
-    if out is not None and out.suffix.lower() != ".json":
-        image_format(out)
     run = load(folder)
     return run, isinstance(run.task.signature.source, NoSource)
 
 
 def _show(report: _Report, out: Path | None, json: bool) -> None:
     """Print a report. If `out` is given, also write a figure or the numbers to this file."""
-    if json:
-        print_json(report.numbers)
-    else:
-        stdout_console().print(report.drawing(), soft_wrap=True, end="")
-    if out is None:
-        return
-    if out.suffix.lower() == ".json":
-        write_json(out, report.numbers)
-    else:
-        report.save(out)
-    print_message(f"written to {out}")
+    show_result(
+        report.numbers,
+        lambda: stdout_console().print(report.drawing(), soft_wrap=True, end=""),
+        report.figure,
+        out=out,
+        json=json,
+        title="gradients",
+    )
 
 
 @dataclass(frozen=True)
@@ -130,12 +121,12 @@ class _Report:
 
     numbers: the gradients as a JSON object
     drawing: returns a drawing for the terminal
-    save:    writes a figure to a file
+    figure:  returns a figure
     """
 
     numbers: dict[str, Any]
     drawing: Callable[[], Text]
-    save: Callable[[Path], None]
+    figure: Callable[[], Figure]
 
 
 def _check_options(at: Place, step: int | None, full: bool, heads: dict[str, int | None]) -> None:
@@ -159,7 +150,7 @@ def _report_inputs(result: GradientTrace | GradientProfile) -> _Report:
     return _Report(
         result.to_json(),
         lambda: draw_gradients(result, ascii_only=not supports_unicode()),
-        lambda path: draw_gradients_figure(result).save(path),
+        lambda: draw_gradients_figure(result),
     )
 
 
@@ -188,7 +179,7 @@ def _report_sentence(
     return _Report(
         trace.to_json(at),
         lambda: draw_loss_gradients(trace, at, ascii_only=not supports_unicode()),
-        lambda path: draw_loss_gradients_figure(trace, at).save(path),
+        lambda: draw_loss_gradients_figure(trace, at),
     )
 
 
@@ -223,37 +214,29 @@ def _report_attention(
     options: dict[str, Any] = {"width": stdout_console().width}
     options["ascii_only"] = not supports_unicode()
 
-    def save(path: Path) -> None:
-        draw_loss_gradients_figure(trace, "attention", shown).save(path)
+    def figure() -> Figure:
+        return draw_loss_gradients_figure(trace, "attention", shown)
 
     if step is None:
         return _Report(
-            numbers, lambda: draw_loss_gradients(trace, "attention", head=shown, **options), save
+            numbers, lambda: draw_loss_gradients(trace, "attention", head=shown, **options), figure
         )
     explanation = describe_backward(prediction, gradients, step, focus)
     numbers["explanation"] = explanation.to_json()
-    return _Report(numbers, lambda: draw_explanation(explanation, full=full, **options), save)
+    return _Report(numbers, lambda: draw_explanation(explanation, full=full, **options), figure)
 
 
 def _average_over_files(
     run: Run, files: list[Path], step: int | None, is_language_model: bool
 ) -> GradientProfile:
     from seqloom.analysis.gradients import profile_gradients
-    from seqloom.data.readers.example_files import check_files
-    from seqloom.data.readers.text_files import read_lines
+    from seqloom.data.readers.example_files import check_files, read_aligned_lines
 
     if len(files) != (1 if is_language_model else 2):
         required = "one file" if is_language_model else "two files, sources and targets"
         raise ConfigError(f"{run.name}: needs {required}.")
     check_files(files)
-    columns = [list(read_lines(file)) for file in files]
-    if len({len(column) for column in columns}) > 1:
-        counts = " and ".join(f"{len(column):,}" for column in columns)
-        raise DataError(
-            f"{files[0]} and {files[1]}: have {counts} lines. Line n of one file must correspond "
-            "to line n of the other."
-        )
-    rows = list(zip(*columns, strict=True))
+    rows = [row for portion in read_aligned_lines(files) for row in portion]
     filled = [row for row in rows if all(text.strip() for text in row)]
     if len(filled) < len(rows):
         print_warning(f"skipped {len(rows) - len(filled):,} of {len(rows):,} lines: blank")

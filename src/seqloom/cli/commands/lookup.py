@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from seqloom.cli.matrices import MATRIX_SYNTAX, MatrixParser
-from seqloom.cli.options import Json, option
-from seqloom.cli.output import print_json, print_message, write_json
+from seqloom.cli.options import FigureFile, Json, option
+from seqloom.cli.output import show_result
 from seqloom.cli.tables import stdout_console, supports_unicode
 
 
@@ -52,9 +51,7 @@ def lookup(
     temperature: Annotated[
         float, option("T", "Divisor of the scores of soft. Smaller values favour the best key.")
     ] = 1.0,
-    out: Annotated[
-        Path | None, option("FILE", "Write a figure (.png, .svg or .pdf), or .json.")
-    ] = None,
+    out: FigureFile = None,
     json: Json = False,
 ) -> None:
     """Look up a query in a table of keys and values: exactly, by the nearest key, and softly.
@@ -64,11 +61,8 @@ def lookup(
     """
     from seqloom.analysis.lookup import METHODS, LookupTable, look_up
     from seqloom.viz.diagrams.soft_lookup import draw_lookups
-    from seqloom.viz.drawing import image_format
     from seqloom.viz.lookup_terminal import draw_lookup
 
-    if out is not None and out.suffix.lower() != ".json":
-        image_format(out)  # reports an unknown format before anything is computed
     parser = MatrixParser()
     changes: dict[str, Any] = {}
     if keys is not None:
@@ -98,14 +92,16 @@ def lookup(
         "temperature": table.temperature,
         "lookups": [result.to_json() for result in results],
     }
-    if out is not None:
-        if out.suffix.lower() == ".json":
-            write_json(out, record, indent=1)
-        else:
-            draw_lookups(table, results).save(out)
-        print_message(f"{out}: the lookup")
-    if json:
-        print_json(record)
-        return
-    drawing = draw_lookup(table, results, ascii_only=not supports_unicode())
-    stdout_console().print(drawing, soft_wrap=True, end="")
+
+    def print_drawing() -> None:
+        drawing = draw_lookup(table, results, ascii_only=not supports_unicode())
+        stdout_console().print(drawing, soft_wrap=True, end="")
+
+    show_result(
+        record,
+        print_drawing,
+        lambda: draw_lookups(table, results),
+        out=out,
+        json=json,
+        title="the lookup",
+    )
