@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from seqloom.config.schema.corpora import BundledConfig, BundledLabelsConfig, Language
 from seqloom.config.schema.data import DataConfig
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example, Split
+from seqloom.data.preparation.request import fingerprint
 from seqloom.data.readers.bundled import read_bundled, without_capitals
 from seqloom.data.readers.splits import read_corpus
 

@@ -9,8 +9,8 @@ from seqloom.config.loading.bundled import bundled_recipes
 from seqloom.config.loading.loader import load_bundled_recipe, load_recipe
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.errors import ConfigError, NotFoundError
+from seqloom.data.checks.data_files import check_expected_files
 from seqloom.data.checks.doctor import examine
-from seqloom.data.checks.expected_files import check_expected_files
 
 EXPECTED = {
     "source": "Letters (Nobody 2000)",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example
+from seqloom.data.preparation.request import fingerprint
 from seqloom.data.readers.splits import read_split, split_files
 from seqloom.inference.evaluation.groups import score_groups
 from seqloom.tasks.build import learn_task

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from seqloom.config.loading.loader import load_recipe
 from seqloom.config.schema.corpora import FramesConfig
 from seqloom.core.errors import DataError, StorageError
-from seqloom.data.corpus.scaling import Scale
 from seqloom.data.modalities.frames import (
     FrameModality,
     format_frames,
@@ -20,7 +19,7 @@ from seqloom.data.modalities.frames import (
     parse_frames,
     read_frame_sequences,
 )
-from seqloom.data.readers.series import read_table
+from seqloom.data.modalities.series import Scale, read_table
 from seqloom.data.readers.splits import read_corpus
 
 ROWS = "sequence,label,x1,x2\na,up,1,2\na,down,3,4.5\nb,up,-1,0\n"

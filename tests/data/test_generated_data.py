@@ -153,7 +153,7 @@ class TestRobot:
 
     def test_context_can_be_switched_off(self) -> None:
         from seqloom.config.schema.data import DataConfig
-        from seqloom.data.readers.series import read_windows
+        from seqloom.data.modalities.series import read_windows
 
         data = DataConfig(train=(RobotConfig(examples=3),))
         task = ForecastConfig(observe=4, predict=5)

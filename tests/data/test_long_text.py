@@ -12,18 +12,17 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.batching.stream import BatchStream
-from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.corpus.corpus import build_corpus
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.corpus.long_text import (
     LongTextDataset,
     TextWindows,
+    WindowLayout,
     WindowShape,
     scoring_windows,
     window_shape,
 )
 from seqloom.data.corpus.vocabularies import train_tokenizers
-from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.preparation.request import CorpusRequest, fingerprint
 from seqloom.text.build import train_tokenizer
 from seqloom.text.long_text import LongTextTokenizer
 from seqloom.text.vocabulary import END, PAD, SPECIAL_TOKENS, START

@@ -14,11 +14,10 @@ from seqloom.data.batching.mixture import groups_of
 from seqloom.data.batching.stream import BatchStream
 from seqloom.data.checks.doctor import examine
 from seqloom.data.corpus.corpus import Corpus, build_corpus
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import Example
 from seqloom.data.modalities.text import TextModality
-from seqloom.data.preparation.request import CorpusRequest
+from seqloom.data.preparation.request import CorpusRequest, fingerprint
 from seqloom.data.readers.splits import first_of_each_group, merge_references, read_split
 from seqloom.text.tokenizer import Tokenizer
 from support.toy_languages import WORDS, translate_words, write_languages

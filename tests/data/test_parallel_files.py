@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from seqloom.config.schema.corpora import ParallelConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import DataError, NotFoundError
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example
+from seqloom.data.preparation.request import fingerprint
 from seqloom.data.readers.splits import read_corpus
 
 

@@ -11,7 +11,7 @@ from seqloom.config.schema.corpora import BundledConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import SubwordsConfig
 from seqloom.core.errors import DataError
-from seqloom.data.batching.planning import plan_batches
+from seqloom.data.batching.layout import plan_batches
 from seqloom.data.corpus.corpus import build_corpus
 from seqloom.data.corpus.dataset import IntArray
 from seqloom.data.modalities.text import TextModality

@@ -30,7 +30,7 @@ from seqloom.config.schema.corpora import (
 from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.text import CharactersConfig
 from seqloom.core.errors import DataError, NotFoundError, SeqloomError, StorageError
-from seqloom.data.batching import planning
+from seqloom.data.batching import layout
 from seqloom.data.batching.packing import row_length
 from seqloom.data.corpus.corpus import Corpus, build_corpus
 from seqloom.data.corpus.dataset import ReadingProgress
@@ -496,13 +496,13 @@ def test_lengths_are_examined_in_chunks_with_the_same_result(
     lengths: list[tuple[int, int]], chunk: int
 ) -> None:
     sources, targets = np.array(lengths).T
-    percentile = np.percentile(planning.example_sizes(sources, targets), 95)
-    with patch.object(planning, "CHUNK_SIZE", chunk):
+    percentile = np.percentile(layout.example_sizes(sources, targets), 95)
+    with patch.object(layout, "CHUNK_SIZE", chunk):
         assert row_length(sources, targets) == max(64, 1 << int(np.ceil(np.log2(2 * percentile))))
         budget = 150
         too_long = int((np.maximum(sources, targets) + 1 > budget).sum())
         if too_long:
             with pytest.raises(DataError, match=f"^{too_long} of {len(lengths)} examples"):
-                planning.refuse_too_long(sources, targets, budget)
+                layout.refuse_too_long(sources, targets, budget)
         else:
-            planning.refuse_too_long(sources, targets, budget)
+            layout.refuse_too_long(sources, targets, budget)

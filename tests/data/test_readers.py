@@ -24,9 +24,9 @@ from seqloom.data import (
     Reader,
     read_split,
 )
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.modalities.registry import MODALITIES
 from seqloom.data.preparation.file_parts import cut_corpus
+from seqloom.data.preparation.request import fingerprint
 from seqloom.data.readers.splits import readers_of, split_files
 from seqloom.data.readers.text_files import FilePart, read_lines_or_problems
 from seqloom.tasks.build import learn_task

@@ -15,8 +15,7 @@ from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.errors import ConfigError
 from seqloom.data.batching.layout import PaddedLayout
 from seqloom.data.batching.stream import BatchStream
-from seqloom.data.corpus.corpus import Corpus, build_corpus
-from seqloom.data.corpus.variants import build_variants
+from seqloom.data.corpus.corpus import Corpus, build_corpus, build_variants
 from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation import file_parts
 from seqloom.data.preparation.build import shard_folders

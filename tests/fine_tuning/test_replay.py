@@ -9,8 +9,8 @@ from fine_tuned_runs import FEW_STEPS, copy_recipe, train_parent
 import seqloom
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.errors import ConfigError, NotFoundError
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import REPLAY_GROUP
+from seqloom.data.preparation.request import fingerprint
 from seqloom.data.readers.splits import read_split
 from seqloom.runs.recipe import load_recipe
 from support.tiny_runs import checkpoint_digests, read_events

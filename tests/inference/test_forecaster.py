@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import seqloom
 from seqloom.cli.main import app
 from seqloom.core.errors import ConfigError, DataError, StorageError
-from seqloom.data.readers.series import read_windows
+from seqloom.data.modalities.series import read_windows
 from seqloom.inference.forecaster import Forecaster
 from seqloom.tasks.build import learn_task
 from support.tiny_runs import tiny_config

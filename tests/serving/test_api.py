@@ -8,7 +8,7 @@ import pytest
 import seqloom
 from seqloom.analysis.explanation import explain
 from seqloom.analysis.search_inspection import SearchInspection
-from seqloom.data.readers.series import SeriesWindow
+from seqloom.data.modalities.series import SeriesWindow
 from support.server_process import ServerProcess
 from support.small_runs import image_bytes
 

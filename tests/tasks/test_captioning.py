@@ -24,8 +24,8 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.core.batch import Images
 from seqloom.core.errors import ConfigError, DataError, NotFoundError
 from seqloom.data.batching.bucketing import BucketLayout
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.modalities.images import image_names, read_pixels
+from seqloom.data.preparation.request import fingerprint
 from seqloom.data.readers.splits import read_corpus
 from seqloom.decoding.fast import compiled
 from seqloom.inference.run import Run

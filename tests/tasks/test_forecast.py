@@ -16,9 +16,15 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import ConfigError, DataError
 from seqloom.data.checks.doctor import examine
-from seqloom.data.corpus.scaling import Scale, SeriesForm, from_form, to_form
-from seqloom.data.corpus.series_dataset import SeriesDataset
-from seqloom.data.readers.series import SeriesWindow, read_windows
+from seqloom.data.modalities.series import (
+    Scale,
+    SeriesDataset,
+    SeriesForm,
+    SeriesWindow,
+    from_form,
+    read_windows,
+    to_form,
+)
 from seqloom.decoding.generation import roll_out
 from seqloom.inference.forecaster import Forecaster
 from seqloom.metrics.trajectory import extrapolate_linearly, predict_last_value

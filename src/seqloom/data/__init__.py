@@ -24,24 +24,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqloom.data.batching.bucketing import BucketLayout
     from seqloom.data.batching.collate import collate
-    from seqloom.data.batching.layout import BatchLayout, PaddedLayout
+    from seqloom.data.batching.layout import BatchLayout, PaddedLayout, plan_batches
     from seqloom.data.batching.packing import PackedLayout
-    from seqloom.data.batching.planning import plan_batches
     from seqloom.data.batching.prefetch import PrefetchStream
     from seqloom.data.batching.stream import BatchStream
-    from seqloom.data.batching.windows import WindowLayout
     from seqloom.data.checks.doctor import DatasetCheck, examine
     from seqloom.data.checks.warnings import Finding
     from seqloom.data.corpus.corpus import Corpus, build_corpus
     from seqloom.data.corpus.dataset import CorpusReport, Dataset
-    from seqloom.data.corpus.long_text import LongTextDataset
-    from seqloom.data.corpus.series_dataset import SeriesDataset
+    from seqloom.data.corpus.long_text import LongTextDataset, WindowLayout
     from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
     from seqloom.data.example import Example, InvalidLine, Split
+    from seqloom.data.modalities.series import SeriesDataset, SeriesWindow, read_windows
     from seqloom.data.modalities.text import TextModality
     from seqloom.data.preparation.request import CorpusRequest
     from seqloom.data.readers.reader import CorpusOrigin, LineReader, Reader
-    from seqloom.data.readers.series import SeriesWindow, read_windows
     from seqloom.data.readers.splits import merge_references, read_corpus, read_split
 
 _MODULES = {
@@ -63,20 +60,20 @@ _MODULES = {
     "PaddedLayout": "batching.layout",
     "PrefetchStream": "batching.prefetch",
     "Reader": "readers.reader",
-    "SeriesDataset": "corpus.series_dataset",
-    "SeriesWindow": "readers.series",
+    "SeriesDataset": "modalities.series",
+    "SeriesWindow": "modalities.series",
     "Split": "example",
     "TextModality": "modalities.text",
     "Tokenizers": "corpus.vocabularies",
-    "WindowLayout": "batching.windows",
+    "WindowLayout": "corpus.long_text",
     "build_corpus": "corpus.corpus",
     "collate": "batching.collate",
     "examine": "checks.doctor",
     "merge_references": "readers.splits",
-    "plan_batches": "batching.planning",
+    "plan_batches": "batching.layout",
     "read_corpus": "readers.splits",
     "read_split": "readers.splits",
-    "read_windows": "readers.series",
+    "read_windows": "modalities.series",
     "train_tokenizers": "corpus.vocabularies",
 }
 

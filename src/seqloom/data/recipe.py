@@ -41,7 +41,7 @@ def count_pairs(data: DataConfig) -> int:
     # These modules import libraries that take seconds to load.
     from seqloom.data.corpus.digests import MIN_CACHED_BYTES
     from seqloom.data.corpus.disk_cache import cached_folder
-    from seqloom.data.corpus.fingerprint import fingerprint
+    from seqloom.data.preparation.request import fingerprint
     from seqloom.data.readers.splits import read_split, split_files
 
     counted = data.model_copy(update={"invalid_lines": "skip", "replay": None})

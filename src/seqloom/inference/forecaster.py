@@ -19,8 +19,8 @@ from seqloom.core.device import best_device
 from seqloom.core.errors import ConfigError, DataError, SeqloomError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.example import Split
+from seqloom.data.modalities.series import SeriesWindow, read_windows
 from seqloom.data.readers.csv_cells import Numbers, parse_number, read_cells
-from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.metrics.score import Score
 from seqloom.models.seq2seq import Model
 from seqloom.runs.archive import open_run

@@ -12,11 +12,15 @@ from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import Signature, Vectors
 from seqloom.data.corpus.dataset import ProgressCallback, ReadingProgress, ignore_progress
-from seqloom.data.corpus.scaling import Scale, from_form
-from seqloom.data.corpus.series_dataset import SeriesDataset
 from seqloom.data.example import Split
+from seqloom.data.modalities.series import (
+    Scale,
+    SeriesDataset,
+    SeriesWindow,
+    from_form,
+    read_windows,
+)
 from seqloom.data.readers.csv_cells import Numbers
-from seqloom.data.readers.series import SeriesWindow, read_windows
 from seqloom.decoding.generation import roll_out
 from seqloom.metrics.score import Score
 from seqloom.metrics.trajectory import (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from seqloom.config.schema.recipe import RunConfig
-from seqloom.data.checks.labels import label_count_error
+from seqloom.data.checks.lengths import label_count_error
 from seqloom.data.corpus.dataset import Dataset, ProgressCallback
 from seqloom.data.corpus.vocabularies import Tokenizers
 from seqloom.data.example import Split

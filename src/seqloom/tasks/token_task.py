@@ -11,9 +11,8 @@ from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import TaskConfig
 from seqloom.core.batch import Batch
 from seqloom.core.signature import NoSource, Signature, Tokens
-from seqloom.data.corpus.corpus import build_corpus
+from seqloom.data.corpus.corpus import build_corpus, build_variants
 from seqloom.data.corpus.dataset import Dataset, ProgressCallback, ignore_progress
-from seqloom.data.corpus.variants import build_variants
 from seqloom.data.corpus.vocabularies import train_tokenizers
 from seqloom.data.example import Example, Split
 from seqloom.data.modalities.modality import Modality

@@ -30,9 +30,8 @@ from seqloom.core.storage import (
 from seqloom.data.batching.layout import BatchLayout
 from seqloom.data.batching.prefetch import PrefetchStream
 from seqloom.data.batching.stream import BatchStream
-from seqloom.data.checks.changed_inputs import changed_inputs, remember_inputs
-from seqloom.data.checks.expected_files import check_expected_files
-from seqloom.data.checks.max_lengths import max_length_error, max_length_problems
+from seqloom.data.checks.data_files import changed_inputs, check_expected_files, remember_inputs
+from seqloom.data.checks.lengths import max_length_error, max_length_problems
 from seqloom.data.checks.sentences import resolve_sentence_splitting
 from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, ProgressCallback, ReadingProgress

@@ -433,7 +433,7 @@ class SeriesConfig(ForecastCorpusConfig):
     forecast.
     """
 
-    builds: ClassVar[str] = "seqloom.data.readers.series:TableReader"
+    builds: ClassVar[str] = "seqloom.data.modalities.series:TableReader"
     kind: Literal["series"] = "series"
     path: str
     """Path of the file. May be compressed with gzip or zstd."""
@@ -456,7 +456,7 @@ class SeriesConfig(ForecastCorpusConfig):
 class TracksConfig(ForecastCorpusConfig):
     """Recordings of pedestrians. Each line has a frame, the pedestrian's id, and the position x, y."""
 
-    builds: ClassVar[str] = "seqloom.data.readers.series:TracksReader"
+    builds: ClassVar[str] = "seqloom.data.modalities.series:TracksReader"
     kind: Literal["tracks"] = "tracks"
     recordings: Annotated[tuple[str, ...], BeforeValidator(_as_names)] = ()
     """Paths of the files. Give either this or `scene`. Default: []."""
@@ -483,7 +483,7 @@ class RobotConfig(ForecastCorpusConfig):
     context). The direction of the robot is not given: a model has to infer it from the observed
     positions."""
 
-    builds: ClassVar[str] = "seqloom.data.readers.series:RobotReader"
+    builds: ClassVar[str] = "seqloom.data.modalities.series:RobotReader"
     kind: Literal["robot"] = "robot"
     examples: int = Field(gt=0)
     """Number of paths to generate."""

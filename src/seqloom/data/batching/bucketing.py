@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqloom.core.batch import Batch, Source
+from seqloom.data.batching.layout import example_sizes, refuse_too_long
 from seqloom.data.batching.packing import TokenGrid
-from seqloom.data.batching.planning import example_sizes, refuse_too_long
 from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, IntArray
 from seqloom.data.corpus.token_store import TokenRows

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from seqloom.core.batch import Batch, Packing, Padded
-from seqloom.data.batching.planning import example_sizes, refuse_too_long, size_chunks
+from seqloom.data.batching.layout import example_sizes, refuse_too_long, size_chunks
 from seqloom.data.corpus.corpus import Corpus
 from seqloom.data.corpus.dataset import Dataset, IntArray
 from seqloom.data.corpus.token_store import TokenRows

@@ -11,20 +11,29 @@ from seqloom.config.schema.data import DataConfig
 from seqloom.config.schema.recipe import RunConfig
 from seqloom.config.schema.task import ForecastConfig
 from seqloom.core.errors import NotFoundError, SeqloomError
-from seqloom.data.batching.planning import plan_batches, refuse_too_long
+from seqloom.data.batching.layout import plan_batches, refuse_too_long
 from seqloom.data.batching.stream import shard_examples, shards_per_epoch
-from seqloom.data.batching.windows import WindowLayout
-from seqloom.data.checks.expected_files import check_expected_files
-from seqloom.data.checks.labels import frame_counts, label_count_error
-from seqloom.data.checks.max_lengths import Side, max_length_error, max_length_problems
+from seqloom.data.checks.data_files import check_expected_files
+from seqloom.data.checks.lengths import (
+    Side,
+    frame_counts,
+    label_count_error,
+    max_length_error,
+    max_length_problems,
+)
 from seqloom.data.checks.statistics import SplitStatistics, collect_statistics
 from seqloom.data.checks.vocabulary_fit import VocabularyFit, fit_warnings, measure_fit
 from seqloom.data.checks.warnings import Finding, split_warnings
 from seqloom.data.corpus.dataset import IntArray
-from seqloom.data.corpus.long_text import scoring_windows, training_windows, window_shape
+from seqloom.data.corpus.long_text import (
+    WindowLayout,
+    scoring_windows,
+    training_windows,
+    window_shape,
+)
 from seqloom.data.corpus.vocabularies import Tokenizers, train_tokenizers
 from seqloom.data.example import Split
-from seqloom.data.readers.series import read_windows
+from seqloom.data.modalities.series import read_windows
 from seqloom.data.readers.splits import corpora_of
 
 

@@ -1,11 +1,14 @@
 """Corpus: a tokenised split on disk, built once and read through memory maps."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from seqloom.config.schema.text import SubwordSamplingConfig
 from seqloom.core.batch import Batch
+from seqloom.core.errors import ConfigError
 from seqloom.data.batching.collate import collate_rows
 from seqloom.data.corpus.dataset import (
     CorpusReport,
@@ -20,11 +23,14 @@ from seqloom.data.corpus.filters import INVALID_LINE
 from seqloom.data.corpus.token_store import TokenStore
 from seqloom.data.example import Example, Split
 from seqloom.data.modalities.registry import open_sources
+from seqloom.data.modalities.text import TextModality
 from seqloom.data.preparation.build import shard_folders, write_corpus
 from seqloom.data.preparation.records import held_out_file, read_examples
 from seqloom.data.preparation.request import CorpusRequest
 from seqloom.data.preparation.shard import REPORT
 from seqloom.data.readers.splits import read_split
+from seqloom.text.subwords import SampledSubwordTokenizer, SubwordTokenizer
+from seqloom.text.tokenizer import Tokenizer
 
 KIND = "prepared"
 """Name of the folder in the cache that contains all corpora. Change the name when the format of the
@@ -159,3 +165,45 @@ def _training_shards(request: CorpusRequest) -> list[Path]:
         return []
     folder = corpus_folder(replace(request, split="train"))
     return [] if changed_files(folder) else shard_folders(folder)
+
+
+def build_variants(
+    request: CorpusRequest,
+    sampling: SubwordSamplingConfig,
+    seed: int,
+    progress: ProgressCallback,
+) -> Corpus:
+    """Build `sampling.variants` corpora, each with a different segmentation. Return the first
+    corpus; its method `for_epoch` cycles through all of them.
+
+    All corpora are cached. They depend only on the request, the seed and `sampling.alpha`.
+    """
+    assert request.split == "train", "only training data is segmented at random"
+    folders = []
+    for index in range(sampling.variants):
+        variant_seed = _variant_seed(seed, index)
+        source = request.source
+        if isinstance(source, TextModality):
+            source = TextModality(_sampled(source.tokenizer, sampling, variant_seed))
+        variant = replace(
+            request,
+            source=source,
+            target=_sampled(request.target, sampling, variant_seed),
+        )
+        folders.append(build_corpus(variant, progress).folder)
+    return Corpus(folders[0], folders[1:])
+
+
+def _sampled(tokenizer: Tokenizer, sampling: SubwordSamplingConfig, seed: int) -> Tokenizer:
+    if not isinstance(tokenizer, SubwordTokenizer):
+        raise ConfigError(
+            "text.sampling: requires a subword tokenizer; remove it, or set "
+            "text.tokenizer.kind = 'subwords'"
+        )
+    return SampledSubwordTokenizer(tokenizer, sampling.alpha, seed)
+
+
+def _variant_seed(seed: int, variant: int) -> int:
+    """Derive the seed of a variant. The seed has 32 bits, because sentencepiece accepts no more."""
+    digest = hashlib.sha256(f"{seed} {variant}".encode()).digest()
+    return int.from_bytes(digest[:4], "big")

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from seqloom.config.schema.corpora import LongTextConfig
 from seqloom.config.schema.data import DataConfig
 from seqloom.core.batch import Batch, Padded
+from seqloom.core.errors import ConfigError
 from seqloom.data.corpus.corpus import Corpus
-from seqloom.data.corpus.dataset import CorpusReport, IntArray
+from seqloom.data.corpus.dataset import CorpusReport, Dataset, IntArray
 from seqloom.data.example import Split
 from seqloom.data.readers.splits import corpora_of
 from seqloom.text.vocabulary import PAD, START
@@ -227,3 +228,40 @@ class LongTextDataset:
 
     def release(self) -> None:
         self.corpus.release()
+
+
+@dataclass(frozen=True)
+class WindowLayout:
+    """Windows of a long text in random order, as many per batch as the budget allows.
+
+    budget: maximum number of tokens in a batch
+    length: number of tokens in a window
+    """
+
+    budget: int
+    length: int
+
+    @property
+    def rows(self) -> int:
+        """Number of windows in a batch."""
+        return self.budget // self.length
+
+    def plan(
+        self, source_lengths: IntArray | None, target_lengths: IntArray, seed: int, epoch: int
+    ) -> list[IntArray]:
+        self.refuse_too_long(source_lengths, target_lengths)
+        shuffled = np.random.default_rng([seed, epoch]).permutation(len(target_lengths))
+        starts = range(0, len(shuffled), self.rows)
+        return [shuffled[start : start + self.rows] for start in starts]
+
+    def refuse_too_long(self, source_lengths: IntArray | None, target_lengths: IntArray) -> None:
+        if self.length > self.budget:
+            raise ConfigError(
+                f"data.train.length: a window of {self.length} tokens is longer than a whole batch "
+                f"(training.batch_tokens = {self.budget}); lower data.train.length or raise "
+                "training.batch_tokens"
+            )
+
+    def gather(self, corpus: Dataset, indices: IntArray) -> Batch:
+        assert isinstance(corpus, LongTextDataset), "WindowLayout requires a LongTextDataset"
+        return corpus.windows.gather(indices, self.rows)

@@ -18,8 +18,8 @@ from seqloom.data.corpus.dataset import (
 )
 from seqloom.data.corpus.digests import json_digest
 from seqloom.data.corpus.disk_cache import cached_folder
-from seqloom.data.corpus.fingerprint import fingerprint
 from seqloom.data.example import Example
+from seqloom.data.preparation.request import fingerprint
 from seqloom.data.readers.splits import read_split
 from seqloom.extensions.identity import extension_version
 from seqloom.text.build import load_tokenizer, train_tokenizer

@@ -18,7 +18,7 @@ from seqloom.core.batch import Batch
 from seqloom.core.errors import DataError
 from seqloom.core.storage import atomic_folder
 from seqloom.data.batching.collate import collate
-from seqloom.data.batching.planning import plan_batches
+from seqloom.data.batching.layout import plan_batches
 from seqloom.data.corpus.long_text import WindowShape
 from seqloom.data.example import Example, Split
 from seqloom.inference.evaluation.groups import GroupScores, mean_scores

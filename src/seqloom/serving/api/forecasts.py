@@ -11,8 +11,8 @@ from typing import Annotated
 import numpy as np
 from fastapi import APIRouter, Query
 
+from seqloom.data.modalities.series import SeriesWindow
 from seqloom.data.readers.csv_cells import Numbers
-from seqloom.data.readers.series import SeriesWindow
 from seqloom.inference.forecaster import Forecaster
 from seqloom.serving.api.schemas.predictions import (
     ForecastExample,

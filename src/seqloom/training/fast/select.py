@@ -12,9 +12,8 @@ from seqloom.core.signature import TargetSpec, Vectors
 from seqloom.data.batching.bucketing import BucketLayout
 from seqloom.data.batching.layout import BatchLayout, PaddedLayout
 from seqloom.data.batching.packing import PackedLayout, row_length
-from seqloom.data.batching.windows import WindowLayout
 from seqloom.data.corpus.dataset import Dataset
-from seqloom.data.corpus.long_text import LongTextDataset
+from seqloom.data.corpus.long_text import LongTextDataset, WindowLayout
 from seqloom.models.seq2seq import Model
 from seqloom.nn.fast.dispatch import find_triton, gpu_has_bf16
 from seqloom.nn.fast.fused_functions import MAX_LENGTH
