@@ -123,3 +123,8 @@ def test_bars_of_a_group_have_the_same_colour() -> None:
     ]
     assert [bar.get("class") for bar in bars] == ["fill0", "fill1", "fill0"]
     assert float(bars[2].attrib["width"]) == 0
+
+
+def test_a_line_chart_without_points_has_its_axes_and_names() -> None:
+    chart = LineChart("distance", "log p", [Series("own output", [], [])])
+    assert "own output" in render_svg(chart)

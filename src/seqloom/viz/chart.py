@@ -294,7 +294,7 @@ def _measured_axis(values: Sequence[float], left: float, right: float, logarithm
 
     left, right: ends of the axis in pixels
     """
-    measured = sorted(set(values))
+    measured = sorted(set(values)) or [0.0, 1.0]  # without data, the axis is still drawn
     if len(measured) == 1:
         measured = [measured[0], measured[0] * 2 or 1.0]
     label_width = max(text_width(format_tick(value)) for value in measured) + 14
