@@ -25,22 +25,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-VOCABULARY = 8_000
-RECIPE = """\
-preset = "low-resource"
+from bench.study import RECIPES
 
-[data]
-folder = "{folder}"
-train = {{ kind = "tsv", path = "pairs.tsv" }}
-dev = {{ kind = "tsv", path = "dev.tsv" }}
-
-[text]
-tokenizer = {{ kind = "subwords", size = {size} }}
-shared = false
-
-[model]
-tie = "output"
-"""
+RECIPE = RECIPES / "prepare.toml"
 
 
 def write_pairs(path: Path, pairs: int, seed: int) -> None:
@@ -101,7 +88,7 @@ def step(name: str, folder: Path, workers: int, part_mib: int) -> dict[str, Any]
     from seqloom.data.recipe import load_recipe
 
     file_parts.PART_BYTES = part_mib * 2**20
-    config = load_recipe(folder / "recipe.toml", [f"data.workers={workers}"]).config
+    config = load_recipe(RECIPE, [f"data.folder={folder}", f"data.workers={workers}"]).config
     if name == "vocabularies":
         from seqloom.data.corpus.vocabularies import train_tokenizers
 
@@ -138,7 +125,7 @@ def first_step(folder: Path) -> dict[str, Any]:
         return compute(*arguments, **named)
 
     started = time.perf_counter()
-    config = load_recipe(folder / "recipe.toml", ["training.steps=1"]).config
+    config = load_recipe(RECIPE, [f"data.folder={folder}", "training.steps=1"]).config
     with (
         tempfile.TemporaryDirectory() as run,
         patch.object(loop, "train_step", record_step),
@@ -176,7 +163,6 @@ def measure_size(
         folder = Path(name)
         write_pairs(folder / "pairs.tsv", pairs, seed)
         write_pairs(folder / "dev.tsv", 100, seed + 1)
-        (folder / "recipe.toml").write_text(RECIPE.format(folder=folder, size=VOCABULARY))
         yield "vocabularies", measure_step("vocabularies", folder, part_mib)
         yield "reference", measure_step("reference", folder, part_mib)
         first: dict[str, bytes] | None = None

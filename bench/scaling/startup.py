@@ -9,30 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.study import RECIPES
+
 COMMANDS = ("demo", "train", "translate", "complete", "evaluate", "score", "doctor", "config")
 ROUNDS = 3
 IMPORT_TORCH = "python -c 'import torch'"
-LETTERS = 'kind = "synthetic", task = "reverse", min_length = 2, max_length = 4, symbols = 4'
-RECIPE = f"""
-[data]
-train = {{ {LETTERS}, examples = 60 }}
-dev = {{ {LETTERS}, examples = 8 }}
-[text]
-tokenizer = {{ kind = "characters" }}
-[model]
-encoder = {{ kind = "recurrent", width = 8 }}
-decoder = {{ kind = "recurrent", width = 8 }}
-[training]
-steps = 1
-batch_tokens = 64
-schedule = {{ kind = "constant" }}
-"""
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    invalid, recipe, text = folder / "wrong.toml", folder / "tiny.toml", folder / "line.txt"
+    invalid, recipe, text = folder / "wrong.toml", RECIPES / "startup.toml", folder / "line.txt"
     invalid.write_text("[training]\nstep = 3\n", encoding="utf-8")
-    recipe.write_text(RECIPE, encoding="utf-8")
     text.write_text("ab\n", encoding="utf-8")
     seqloom = [sys.executable, "-c", "from seqloom.cli.main import run; run()"]
     run = folder / "tiny"

@@ -7,14 +7,11 @@ import json
 import sys
 import threading
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
-MODEL_PART = {"kind": "transformer", "width": 32, "layers": 1, "feedforward": 64}
-RECIPE: dict[str, Any] = {
-    "text": {"tokenizer": {"kind": "subwords", "size": 8_000}, "shared": True},
-    "model": {"encoder": MODEL_PART, "decoder": MODEL_PART, "tie": "all"},
-}
+from bench.study import RECIPES
 
 
 def memory_usage() -> dict[str, int]:
@@ -69,15 +66,10 @@ def main() -> None:
         "train": {"kind": "tsv", "path": str(data)},
         "dev": {"kind": "tsv", "path": str(data.with_suffix(".dev"))},
     }
-    training = {
-        "steps": steps,
-        "batch_tokens": 2_048,
-        "precision": "fp32",
-        "evaluate_every": steps,
-        "evaluate_examples": 1,
-        "checkpoint_every": steps,
-    }
-    config = RunConfig.model_validate({**RECIPE, "data": files, "training": training})
+    tables = tomllib.loads((RECIPES / "scaling.toml").read_text(encoding="utf-8"))
+    counts = dict.fromkeys(("steps", "evaluate_every", "checkpoint_every"), steps)
+    tables |= {"data": files, "training": {**tables["training"], **counts}}
+    config = RunConfig.model_validate(tables)
     monitor.enter("vocabulary")
     train_tokenizers(config)
     monitor.enter("opening")

@@ -53,41 +53,12 @@ VIEW_RESULTS = {
     "inside": ".attention-diagram",
 }
 """Selector of the result of each view. The selectors of this file are also those of earlier versions."""
-RECORD_PAINT_TIMES = f"""
-window.painted = {{}};
-new MutationObserver(() => {{
-  for (const selector of {json.dumps([FIRST_VIEW, FIRST_WORDS, FINAL_WORDS])}) {{
-    if (selector in painted || !document.querySelector(selector)) continue;
-    painted[selector] = null;
-    // The element is on the screen one frame after the one in which it is drawn.
-    requestAnimationFrame(() => requestAnimationFrame((now) => {{
-      painted[selector] = performance.timeOrigin + now;
-    }}));
-  }}
-}}).observe(document, {{ childList: true, subtree: true }});
-new PerformanceObserver((list) => {{
-  for (const {{ name, startTime }} of list.getEntries()) painted[name] = performance.timeOrigin + startTime;
-}}).observe({{ type: "paint", buffered: true }});
-"""
-"""Records in the browser when an element is first on the screen. Polling from outside would add about
-a third of a second."""
-TIME_ACTION = """(element, [text, selector]) => new Promise((resolve, reject) => {
-  const started = performance.now();
-  const observer = new MutationObserver(() => {
-    if (!document.querySelector(selector)) return;
-    observer.disconnect();
-    requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - started)));
-  });
-  observer.observe(document, { childList: true, subtree: true });
-  setTimeout(() => reject(new Error(`${selector} did not appear within 30 seconds`)), 30000);
-  if (text === null) element.click();
-  else {
-    element.value = text;
-    element.dispatchEvent(new InputEvent("input", { bubbles: true }));
-  }
-})"""
-"""Clicks on an element, or enters a text into it. Resolves to the milliseconds until an element that
-matches the selector is on the screen."""
+RECORD_PAINT_TIMES = (
+    (Path(__file__).parent / "paint_times.js")
+    .read_text(encoding="utf-8")
+    .replace("SELECTORS", json.dumps([FIRST_VIEW, FIRST_WORDS, FINAL_WORDS]))
+)
+TIME_ACTION = (Path(__file__).parent / "time_action.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
