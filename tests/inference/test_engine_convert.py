@@ -39,6 +39,7 @@ BOTH_SIDES = {
 BOTH_SIDES |= {
     "not-scaled": side(attention="{heads=2, score={kind='dot', scale='one'}}"),
     "scaled-by-width": side(attention="{heads=2, score={kind='dot', scale='width'}}"),
+    "product-of-an-extension": side(attention="{heads=2, score={kind='custom_parts:ThirdOfDot'}}"),
     "wide-attention": side(attention="{heads=2, width=24}"),
     "one-head": side(attention="{heads=1}"),
     "gelu-tanh": side(activation="'gelu-tanh'"),

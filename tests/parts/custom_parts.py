@@ -71,6 +71,16 @@ class StaticCosine(Cosine):
     compares_directly = True
 
 
+class ThirdOfDot(AttentionScore):
+    """q · k / 3, which fused kernels and CTranslate2 can compute."""
+
+    is_product = True
+    divisor = 3.0
+
+    def compare(self, queries: Tensor, prepared: Tensor, position_ids: object = 0) -> Tensor:
+        return queries @ prepared.transpose(-2, -1) / self.divisor
+
+
 class Distance(AttentionScore):
     """q · k - |t - s| for a query at position t and a key at position s."""
 
