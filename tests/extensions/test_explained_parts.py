@@ -18,6 +18,7 @@ from seqloom.models.build import build_model
 from seqloom.models.seq2seq import Model
 from seqloom.models.step_description import PositionLabels
 from seqloom.nn.attention import AttentionScore, PositionalScore
+from seqloom.nn.positions import PositionTable
 from seqloom.text.vocabulary import PAD, START
 from seqloom.viz.diagrams.soft_lookup import draw_soft_lookup
 from seqloom.viz.explanation_terminal import draw_explanation
@@ -164,3 +165,10 @@ SCORES = [
 def test_every_score_states_its_formulas(score: type[AttentionScore]) -> None:
     for name in ("formula", "query_gradient", "key_gradient", "note"):
         assert getattr(score, name) is not getattr(AttentionScore, name), name
+
+
+@pytest.mark.parametrize(
+    "positions", PositionTable.__subclasses__(), ids=lambda part: part.__name__
+)
+def test_every_position_encoding_states_its_formula(positions: type[PositionTable]) -> None:
+    assert positions.formula is not PositionTable.formula
