@@ -120,7 +120,9 @@ class UnreadAttention:
                             whole text is one input
         """
         # The text must not refer to the outputs: they refer to the text.
-        kept = None if segments is None else replace(segments, found={}, hypotheses={})
+        kept = None
+        if segments is not None:
+            kept = TextOutputs(segments.task, segments.text, {}, segments.again)
         text = UnreadText(self, len(self.texts), inputs, hypotheses, kept)
         self.texts.append(ref(text))
         for rank, output in enumerate(outputs):

@@ -3,12 +3,12 @@
 Its methods translate, label, complete and score texts, caption images, and evaluate the model.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import TypeVar, Unpack
 from weakref import ref
 
 import torch
@@ -70,6 +70,7 @@ from seqloom.tasks.token_task import TokenTask
 from seqloom.text.sentences import SegmentedText
 from seqloom.text.vocabulary import SPECIAL_TOKENS
 
+Finished = TypeVar("Finished")
 PROGRESS_REPORTS = 100
 """A progress callback is called at most about this often in one call."""
 
@@ -198,16 +199,17 @@ class Run:
                 options, n_best=1, attention=False, heads=False, probabilities="none"
             )
             prepared = self.prepare_texts(sources, pivot_options, decoding, pivot, use_prefix=False)
-            found = dict(self._search(prepared, replace(pivot_options, prefixes=None), decoding))
+            pivot_options = replace(pivot_options, prefixes=None)
+            found = dict(self._search(prepared, pivot_options, decoding, _pivot_outputs))
             # The segments are joined at the end. Lower-case outputs could not be split again.
-            sources = [found[index].best() for index in range(len(texts))]
+            sources = [found[index][0] for index in range(len(texts))]
             for index, reports in enumerate(by_pivots):
-                reports += found[index].finish()
+                reports += found[index][1]
         prepared = self.prepare_texts(sources, options, decoding, last)
         finish = TextFinish(
             self.source_tags, set(self.source_tags.missing(texts)), by_pivots, unread
         )
-        return map(finish, self._search(prepared, options, decoding))
+        return self._search(prepared, options, decoding, finish)
 
     def _unread_attention(self, options: PredictionOptions) -> UnreadAttention | None:
         """Return what computes attention when it is read. None if it is stored, or not wanted."""
@@ -305,13 +307,20 @@ class Run:
         return prepared
 
     def _search(
-        self, prepared: PreparedTexts, options: PredictionOptions, decoding: DecodingConfig
-    ) -> Iterator[tuple[int, TextOutputs]]:
-        """Yield the index of each text and the outputs of its segments, when they are complete."""
+        self,
+        prepared: PreparedTexts,
+        options: PredictionOptions,
+        decoding: DecodingConfig,
+        finish: Callable[[int, TextOutputs], Finished],
+    ) -> Iterator[tuple[int, Finished]]:
+        """Yield the index of each text and its result, when the outputs of its segments are there.
+
+        finish: returns the result of a text, given its index
+        """
         texts = [TextOutputs(self.task, text) for text in prepared.texts]
         for number, text in enumerate(texts):
             if not text.inputs:
-                yield number, text
+                yield number, finish(number, text)
         segments = [(number, index) for number, text in enumerate(texts) for index in text.inputs]
         first = prepared.search_inputs
         count = len(first.inputs)
@@ -331,9 +340,10 @@ class Run:
                     if lacking := text.incomplete:
                         incomplete += [(number, index) for index in lacking]
                     else:
-                        complete.append((number, text))
+                        complete.append((number, finish(number, text)))
             yield from complete
-        yield from self._search_again(texts, sorted(incomplete), options, decoding)
+        for number in self._search_again(texts, sorted(incomplete), options, decoding):
+            yield number, finish(number, texts[number])
 
     def _search_again(
         self,
@@ -341,8 +351,8 @@ class Run:
         segments: Sequence[tuple[int, int]],
         options: PredictionOptions,
         decoding: DecodingConfig,
-    ) -> Iterator[tuple[int, TextOutputs]]:
-        """Translate segments again without their protected spans. Yield their texts.
+    ) -> Iterator[int]:
+        """Translate segments again without their protected spans. Yield the indices of their texts.
 
         segments: the index of the text and of the segment
         """
@@ -355,7 +365,7 @@ class Run:
                 number, index = segments[position]
                 texts[number].again[index] = builder.build(inputs[position], hypotheses)
                 if not texts[number].incomplete:
-                    yield number, texts[number]
+                    yield number
 
     def choose_engine(
         self,
@@ -562,16 +572,21 @@ class TextFinish:
     by_pivots: Sequence[Sequence[Prediction]]
     unread: UnreadAttention | None
 
-    def __call__(self, found: tuple[int, TextOutputs]) -> tuple[int, list[Prediction]]:
-        index, text = found
+    def __call__(self, index: int, text: TextOutputs) -> list[Prediction]:
         outputs = text.finish()
         if self.unread is not None:
             self.unread.add(outputs, text.inputs, text.hypotheses, text)
-        outputs = [add_pivot_reports(each, self.by_pivots[index]) for each in outputs]
+        if self.by_pivots[index]:
+            outputs = [add_pivot_reports(each, self.by_pivots[index]) for each in outputs]
         if index in self.missing_tags:
             warning = self.source_tags.warning([1], 1, "text")
             outputs = [replace(each, warnings=(warning, *each.warnings)) for each in outputs]
-        return index, outputs
+        return outputs
+
+
+def _pivot_outputs(index: int, text: TextOutputs) -> tuple[SegmentedText, list[Prediction]]:
+    """Return the source of the next translation, and the outputs of a text."""
+    return text.best(), text.finish()
 
 
 def load(

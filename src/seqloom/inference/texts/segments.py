@@ -256,8 +256,6 @@ def add_pivot_reports(output: Prediction, pivots: Sequence[Prediction]) -> Predi
 
     pivots: the translations into pivot languages, in the order in which they were made
     """
-    if not pivots:
-        return output
     warnings = [warning for each in (*pivots, output) for warning in each.warnings]
     return replace(output, warnings=tuple(dict.fromkeys(warnings)), unknown=pivots[0].unknown)
 
