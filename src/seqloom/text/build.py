@@ -1,29 +1,17 @@
 """Trains the tokenizers that a [text] section describes, and loads saved tokenizers."""
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import assert_never
+from typing import Any
 
-from seqloom.config.schema.text import (
-    CharactersConfig,
-    ImportedTokenizerConfig,
-    Normalization,
-    SubwordsConfig,
-    TokenizerConfig,
-    TokenizerExtensionConfig,
-    WhitespaceConfig,
-    WordsConfig,
-)
+from seqloom.config.schema.text import Normalization, TokenizerConfig, TokenizerExtensionConfig
 from seqloom.core.errors import ConfigError, DataError
-from seqloom.extensions.registry import is_extension
+from seqloom.extensions.registry import FORM, built_in_parts, is_extension
 from seqloom.text.build_extension import load_extension_tokenizer, train_extension_tokenizer
-from seqloom.text.imported import ImportedTokenizer
 from seqloom.text.long_text import LongTextTokenizer, line_tokenizer_name
 from seqloom.text.preprocessing import Preprocessing, Tags
-from seqloom.text.subwords import SubwordTokenizer
 from seqloom.text.tokenizer import Tokenizer, damaged_file_error, read_content
-from seqloom.text.vocabulary_tokenizer import CharacterTokenizer
-from seqloom.text.words import WhitespaceTokenizer, WordTokenizer
 
 
 def train_tokenizer(
@@ -49,23 +37,19 @@ def train_tokenizer(
     """
     preprocessing = Preprocessing(Tags(tags, normalization), lowercase)
     text = _non_blank_lines(lines)
-    match config:
-        case CharactersConfig():
-            return CharacterTokenizer.train(text, preprocessing)
-        case WordsConfig(size=size, min_count=min_count):
-            return WordTokenizer.train(text, preprocessing, size, min_count)
-        case WhitespaceConfig(size=size):
-            return WhitespaceTokenizer.train(text, preprocessing, size)
-        case SubwordsConfig(size=size, algorithm=algorithm):
-            return SubwordTokenizer.train(text, preprocessing, size, algorithm, byte_fallback)
-        case ImportedTokenizerConfig():
-            raise ConfigError(
-                "text.tokenizer: the kind 'imported' cannot be trained; use kind = 'subwords'"
-            )
-        case TokenizerExtensionConfig():
-            return train_extension_tokenizer(config, text, preprocessing)
-        case _:
-            assert_never(config)
+    if isinstance(config, TokenizerExtensionConfig):
+        return train_extension_tokenizer(config, text, preprocessing)
+    kind: Any = config.part_class()
+    if not hasattr(kind, "train"):
+        raise ConfigError(
+            f"text.tokenizer: the kind '{config.kind}' cannot be trained; use kind = 'subwords'"
+        )
+    options = {**config.part_settings, "byte_fallback": byte_fallback}
+    names = inspect.signature(kind.train).parameters
+    tokenizer: Tokenizer = kind.train(
+        text, preprocessing, **{name: options[name] for name in options if name in names}
+    )
+    return tokenizer
 
 
 def _non_blank_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -84,21 +68,16 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
     path = folder / f"{name}.json"
     content = read_content(path)
     try:
-        match content["kind"]:
-            case CharacterTokenizer.kind:
-                return CharacterTokenizer.from_content(content)
-            case WordTokenizer.kind:
-                return WordTokenizer.from_content(content)
-            case WhitespaceTokenizer.kind:
-                return WhitespaceTokenizer.from_content(content)
-            case SubwordTokenizer.kind:
-                return SubwordTokenizer.load(folder / f"{name}.model", content)
-            case ImportedTokenizer.kind:
-                return ImportedTokenizer.load(folder / f"{name}.model", content)
-            case LongTextTokenizer.kind:
-                return LongTextTokenizer(load_tokenizer(folder, line_tokenizer_name(name)))
-            case str(kind) if is_extension("tokenizer", kind):
-                return load_extension_tokenizer(content)
+        kind = content["kind"]
+        if kind == LongTextTokenizer.kind:
+            return LongTextTokenizer(load_tokenizer(folder, line_tokenizer_name(name)))
+        if kind != FORM and kind in (settings := built_in_parts("tokenizer")):
+            tokenizer: Tokenizer = (
+                settings[kind].part_class().load(folder / f"{name}.model", content)
+            )
+            return tokenizer
+        if is_extension("tokenizer", kind):
+            return load_extension_tokenizer(content)
     except (KeyError, TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise damaged_file_error(path) from error
     raise damaged_file_error(path)

@@ -37,8 +37,12 @@ class VocabularyTokenizer:
         return list(pieces)
 
     @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """Create a tokenizer from the content of its JSON file."""
+    def load(cls, path: Path, content: dict[str, Any]) -> Self:
+        """Load a tokenizer.
+
+        path:    path of a file beside its JSON file, which this tokenizer does not need
+        content: content of the tokenizer's JSON file
+        """
         return cls(Vocabulary(content["pieces"]), Preprocessing.from_content(content))
 
     def _content(self) -> dict[str, Any]:

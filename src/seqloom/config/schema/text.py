@@ -6,22 +6,30 @@ from pydantic import Field, model_validator
 
 from seqloom.config.extensions.section import ExtensionConfig
 from seqloom.config.extensions.unions import ByKind
-from seqloom.config.schema.section import Section
-from seqloom.extensions.registry import Point
+from seqloom.config.schema.section import PartConfig, Section
+from seqloom.extensions.registry import FORM, Point
 
 Normalization = Literal["nfc", "nfkc", "none"]
 """Unicode normalisation forms, by their names in recipes."""
 
 
-class CharactersConfig(Section):
+class TokenizerConfig(PartConfig):
+    """Base class of the settings of tokenizers. `builds` names the class of the tokenizer."""
+
+    extension_point: ClassVar[str] = "tokenizer"
+
+
+class CharactersConfig(TokenizerConfig):
     """Every character is a token."""
 
+    builds: ClassVar[str] = "seqloom.text.vocabulary_tokenizer:CharacterTokenizer"
     kind: Literal["characters"] = "characters"
 
 
-class WordsConfig(Section):
+class WordsConfig(TokenizerConfig):
     """Words and punctuation marks are tokens. Rare ones become the unknown token."""
 
+    builds: ClassVar[str] = "seqloom.text.words:WordTokenizer"
     kind: Literal["words"] = "words"
     size: int = Field(30_000, gt=4)
     """Maximum size of the vocabulary, including special tokens. The most frequent words are kept.
@@ -30,18 +38,20 @@ class WordsConfig(Section):
     """Minimum number of occurrences of a word in the training split. Rarer words become the unknown token. Default: 1."""
 
 
-class WhitespaceConfig(Section):
+class WhitespaceConfig(TokenizerConfig):
     """Tokens are separated by white space: for labels, phonemes and tokenised text."""
 
+    builds: ClassVar[str] = "seqloom.text.words:WhitespaceTokenizer"
     kind: Literal["whitespace"] = "whitespace"
     size: int = Field(30_000, gt=4)
     """Maximum size of the vocabulary, including special tokens. The most frequent tokens are kept,
     others become the unknown token. Default: 30000."""
 
 
-class SubwordsConfig(Section):
+class SubwordsConfig(TokenizerConfig):
     """Subword pieces that sentencepiece learns from the training split."""
 
+    builds: ClassVar[str] = "seqloom.text.subwords:SubwordTokenizer"
     kind: Literal["subwords"] = "subwords"
     algorithm: Literal["bpe", "unigram"] = "bpe"
     """Algorithm that learns the pieces: "bpe" is byte-pair encoding, "unigram" a unigram language
@@ -51,31 +61,22 @@ class SubwordsConfig(Section):
     Choose fewer pieces for less data, for example 3000 for ten thousand pairs. Default: 8000."""
 
 
-class ImportedTokenizerConfig(Section):
+class ImportedTokenizerConfig(TokenizerConfig):
     """The tokenizer of a model that `seqloom import` read. It is stored in the run folder and cannot
     be trained."""
 
+    builds: ClassVar[str] = "seqloom.text.imported:ImportedTokenizer"
     kind: Literal["imported"] = "imported"
 
 
-class TokenizerExtensionConfig(ExtensionConfig):
+class TokenizerExtensionConfig(ExtensionConfig, TokenizerConfig):
     """A tokenizer outside seqloom: a subclass of `seqloom.text.PieceTokenizer`."""
 
+    builds: ClassVar[str] = FORM
     extension_point: ClassVar[Point] = "tokenizer"
     size: int = Field(30_000, gt=4)
     """Maximum size of the vocabulary, including special tokens. The most frequent pieces are kept,
     others become the unknown token. Default: 30000."""
-
-
-TokenizerConfig = Annotated[
-    CharactersConfig
-    | WordsConfig
-    | WhitespaceConfig
-    | SubwordsConfig
-    | ImportedTokenizerConfig
-    | TokenizerExtensionConfig,
-    ByKind(),
-]
 
 
 class SubwordSamplingConfig(Section):
@@ -104,9 +105,9 @@ class NewTagConfig(Section):
 class TextConfig(Section):
     """Tokenizers of source and target."""
 
-    tokenizer: TokenizerConfig = SubwordsConfig()
+    tokenizer: Annotated[TokenizerConfig, ByKind()] = SubwordsConfig()
     """Tokenizer of both sides. Default: kind "subwords"."""
-    target_tokenizer: TokenizerConfig | None = None
+    target_tokenizer: Annotated[TokenizerConfig, ByKind()] | None = None
     """Tokenizer of the target, if it differs from that of the source. Default: text.tokenizer, with
     kind "whitespace" for labels."""
     shared: bool = False
