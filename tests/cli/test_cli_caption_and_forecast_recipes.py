@@ -109,7 +109,7 @@ def test_captioning_recipe_trains_evaluates_and_captions_after_a_move(
     assert result.exit_code == 0, result.stderr
     [expected] = seqloom.load(run).caption([photo])
     assert result.stdout.strip() == expected.text
-    assert (tmp_path / "attention.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "attention.svg").read_text().startswith("<svg")
     result = run_cli("search", run, photo, "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["outputs"][0]["text"] == expected.text
