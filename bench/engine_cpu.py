@@ -128,7 +128,7 @@ def _bare_call(
     """A function that calls CTranslate2 directly, with tokens as input and output."""
     engine = run.engines.choose(_engine_config(precision), decoding, TEXT_ONLY).engine
     assert isinstance(engine, CTranslate2Engine)
-    sources = [run.task.prepare(text).source or () for text in texts]
+    sources = [run.task.prepare(text).source.tokens for text in texts]
     tokens = [
         [*[engine.token_names[token] for token in source], engine.token_names[2]]
         for source in sources

@@ -223,7 +223,7 @@ def decode(run: Any, split: Any, settings: Sequence[str]) -> dict[str, float]:
     texts = run.task.scored_texts(outputs, examples)
     compute: dict[str, Callable[..., Any]] = {
         "BLEU": bleu,
-        "BLEU lowercased": lowercased_bleu,
+        "BLEU lower-cased": lowercased_bleu,
         "chrF2": chrf,
     }
     scores = {name: each(texts.outputs, texts.references).value for name, each in compute.items()}
