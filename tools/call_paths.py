@@ -92,7 +92,7 @@ CALL_PATHS = (
             ("tasks/translation.py", "Translation.prepare"),
             ("models/recurrent.py", "RecurrentEncoder.forward"),
             STEP,
-            ("inference/prediction.py", "build_prediction"),
+            ("inference/predictor.py", "Predictor.convert"),
         ),
         STEP,
         limit=9,
