@@ -46,7 +46,9 @@ def smoothed_cross_entropy_sum(
         return likelihood
     impossible = log_probabilities == float("-inf")
     sums = log_probabilities.masked_fill(impossible, 0.0).sum(-1)
-    mean_loss = -(sums / (~impossible).sum(-1))
+    # torch adds up bytes faster than booleans.
+    possible_count = impossible.shape[-1] - impossible.view(torch.uint8).sum(-1)
+    mean_loss = -(sums / possible_count)
     return (1 - smoothing) * likelihood + smoothing * (mean_loss * (targets != padding)).sum()
 
 

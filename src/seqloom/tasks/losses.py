@@ -55,9 +55,8 @@ def symmetric_divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tens
 
     first, second: (B, T, V) log p and log q; -inf in both for an impossible token, which adds nothing
     """
-    impossible = first == float("-inf")
-    log_p, log_q = first.masked_fill(impossible, 0.0), second.masked_fill(impossible, 0.0)
-    divergence = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (B, T)
+    difference = (first - second).masked_fill_(first == float("-inf"), 0.0)
+    divergence = ((first.exp() - second.exp()) * difference).sum(-1)  # (B, T)
     return (divergence * (targets != PAD)).sum()
 
 
