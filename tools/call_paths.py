@@ -92,7 +92,7 @@ CALL_PATHS = (
             ("tasks/translation.py", "Translation.prepare"),
             ("models/recurrent.py", "RecurrentEncoder.forward"),
             STEP,
-            ("inference/predictor.py", "Predictor.convert"),
+            ("inference/prediction.py", "PredictionBuilder.build"),
         ),
         STEP,
         limit=9,
