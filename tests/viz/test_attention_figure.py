@@ -12,7 +12,7 @@ from PIL import Image
 
 from seqloom.core.errors import ConfigError, NotFoundError, StorageError
 from seqloom.viz.attention_matrix import draw_attention_matrix, draw_matrix
-from seqloom.viz.drawing import Drawing
+from seqloom.viz.drawing import COMPONENTS, Drawing, Svg
 
 WEIGHTS = [[0.1, 0.9], [0.8, 0.2], [0.5, 0.5]]
 OUTPUTS = ["I", "$x $", "日本"]
@@ -94,3 +94,20 @@ def test_signed_cells_have_two_colours_and_their_numbers() -> None:
     assert [style for style, _ in cells] == ["shade", "positive"]
     assert float(cells[0][1]) < float(cells[1][1])
     assert ">-0.50<" in drawing.render()
+
+
+def test_figures_have_the_light_and_dark_colours_of_the_web_page(tmp_path: Path) -> None:
+    style = (COMPONENTS / "base.css").read_text(encoding="utf-8")
+    figure = draw_attention_matrix(WEIGHTS, OUTPUTS, SOURCES)
+    for name in ("accent", "ink", "card"):
+        [colours] = re.findall(rf"--{name}: light-dark\((#\w+), (#\w+)\);", style)
+        assert all(f"--{name}:{colour};" in figure for colour in colours)
+    figure.save(tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as image:
+        [card] = re.findall(r"--card: light-dark\(#(\w+), ", style)
+        assert image.convert("RGB").getpixel((0, 0)) == tuple(bytes.fromhex(card))
+
+
+def test_text_of_a_picture_can_only_be_saved_as_svg(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Name the file a\.svg"):
+        Svg("<svg/>").save(tmp_path / "a.png")

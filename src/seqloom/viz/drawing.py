@@ -128,8 +128,9 @@ class Svg(str):
         suffix = image_format(path)
         if suffix == "svg":
             write_file(path, self.encode())
+        elif self.drawing is None:
+            raise ConfigError(f"{path}: this picture is only text. Name the file {path.stem}.svg.")
         else:
-            assert self.drawing is not None
             write_file(path, _paint(self.drawing, suffix))
 
 
