@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqloom.viz.attention_matrix import draw_attention_matrix
     from seqloom.viz.chart import BarChart, LineChart, Series, render_svg
-    from seqloom.viz.diagrams.encoder_decoder import draw_encoder_decoder
+    from seqloom.viz.diagrams.recurrent_models import draw_encoder_decoder, draw_unrolled_rnn
     from seqloom.viz.diagrams.soft_lookup import draw_soft_lookup
     from seqloom.viz.diagrams.transformer_layer import draw_transformer_layer
-    from seqloom.viz.diagrams.unrolled_rnn import draw_unrolled_rnn
     from seqloom.viz.drawing import Svg
     from seqloom.viz.search_tree import draw_search_tree
 
@@ -45,11 +44,11 @@ _MODULES = {
     "render_svg": "chart",
     "Svg": "drawing",
     "draw_attention_matrix": "attention_matrix",
-    "draw_encoder_decoder": "diagrams.encoder_decoder",
+    "draw_encoder_decoder": "diagrams.recurrent_models",
     "draw_search_tree": "search_tree",
     "draw_soft_lookup": "diagrams.soft_lookup",
     "draw_transformer_layer": "diagrams.transformer_layer",
-    "draw_unrolled_rnn": "diagrams.unrolled_rnn",
+    "draw_unrolled_rnn": "diagrams.recurrent_models",
 }
 
 

@@ -35,7 +35,7 @@ def rnn(
     """Draw an unrolled recurrent network with the numbers of a run."""
     from seqloom.analysis.forward_trace import trace_forward
     from seqloom.inference.run import load
-    from seqloom.viz.diagrams.unrolled_rnn import draw_unrolled_rnn
+    from seqloom.viz.diagrams.recurrent_models import draw_unrolled_rnn
 
     _write(draw_unrolled_rnn(trace_forward(load(run_folder), text, target)), out)
 
@@ -46,7 +46,7 @@ def encoder_decoder(
     """Draw the states, the attention and the probabilities of a run."""
     from seqloom.analysis.forward_trace import trace_forward
     from seqloom.inference.run import load
-    from seqloom.viz.diagrams.encoder_decoder import draw_encoder_decoder
+    from seqloom.viz.diagrams.recurrent_models import draw_encoder_decoder
 
     _write(draw_encoder_decoder(trace_forward(load(run_folder), text, target)), out)
 
