@@ -119,7 +119,7 @@ def test_the_decorator_of_the_page_registers_its_name(
 
 @pytest.mark.slow
 def test_the_commands_of_the_page_run(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(COMMANDS) == 6
+    assert len(COMMANDS) == 7
     for command in COMMANDS:
         assert command.startswith("PYTHONPATH=. seqloom ")
         _, *arguments = shlex.split(command)
