@@ -4,7 +4,7 @@ The formula is spelled out in `formula`, token by token. `smoothed_cross_entropy
 code, and the other tests compare each faster form with that definition, values and gradients, on 200
 random cases each. The tests of the Triton kernels need a GPU:
 
-    pytest tests/nn/test_smoothed_loss.py -k gpu
+    CUDA_VISIBLE_DEVICES=0 pytest tests/nn/test_smoothed_loss.py -k gpu
 """
 
 import math
