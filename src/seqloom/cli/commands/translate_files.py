@@ -113,7 +113,6 @@ def translate_files(
     from seqloom.jobs.batch_translation.job_progress import JobProgress
     from seqloom.jobs.batch_translation.output_folder import OutputFolder
     from seqloom.jobs.batch_translation.output_lines import TranslationFormatter
-    from seqloom.jobs.batch_translation.portions import portion_lines
     from seqloom.jobs.batch_translation.worker_processes import translate_blocks
 
     formatter = TranslationFormatter(
@@ -137,18 +136,7 @@ def translate_files(
     contents = {file.name: [file.size, file.time] for file in files}
     request = make_request(context, translator, contents, "block")
     folder.prepare(files, request, overwrite=overwrite)
-    assert options.decoding is not None
-    job = TranslationJob(
-        (run.folder, *run.partners),
-        run.settings,
-        run.engine,
-        options.decoding,
-        options,
-        formatter,
-        files,
-        folder,
-        portion_lines(run.predictor.device.type),
-    )
+    job = TranslationJob.of(run, options, formatter, files, folder)
     incomplete: list[str] = []
 
     def on_file(index: int, is_complete: bool, report: LineReport) -> None:

@@ -13,6 +13,7 @@ from seqloom.jobs.batch_translation.input_files import Block, InputFile, read_bl
 from seqloom.jobs.batch_translation.line_report import LineReport
 from seqloom.jobs.batch_translation.output_folder import OutputFolder
 from seqloom.jobs.batch_translation.output_lines import TranslationFormatter
+from seqloom.jobs.batch_translation.portions import portion_lines
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,29 @@ class TranslationJob:
     files: Sequence[InputFile]
     output: OutputFolder
     block_lines: int
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        options: PredictionOptions,
+        formatter: TranslationFormatter,
+        files: Sequence[InputFile],
+        output: OutputFolder,
+    ) -> "TranslationJob":
+        """Return the job that translates files with a loaded run."""
+        assert options.decoding is not None
+        return cls(
+            (run.folder, *run.partners),
+            run.settings,
+            run.engine,
+            options.decoding,
+            options,
+            formatter,
+            files,
+            output,
+            portion_lines(run.predictor.device.type),
+        )
 
     def with_absolute_paths(self) -> "TranslationJob":
         """Return a copy with absolute paths, for processes with another working directory."""
