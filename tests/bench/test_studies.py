@@ -147,8 +147,17 @@ def run_here(job: Job, given: argparse.Namespace) -> bool:
 def test_a_study_is_trained_decoded_combined_and_stored(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(runner, "run_job", run_here)
+    order: list[str] = []
+
+    def run_job(job: Job, given: argparse.Namespace) -> bool:
+        order.append(job.label)
+        return run_here(job, given)
+
+    monkeypatch.setattr(runner, "run_job", run_job)
     runner.run(load_study("tiny"), options(tiny))
+    assert len(set(order)) == len(order) == 7
+    assert order[-1] == "letters.base.ensemble"
+    assert order.index("letters.base.seed2") < order.index("letters.tuned.seed1")
     records = store.read("tiny", tiny / "out")
     assert [store.key_of(each)[1:] for each in records] == [
         *(("base", 1), ("base", 2), ("base", None)),
