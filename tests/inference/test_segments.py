@@ -15,6 +15,7 @@ from seqloom.core.errors import DataError
 from seqloom.inference.options import TEXT_ONLY, UNSPLIT, PredictionOptions
 from seqloom.inference.prediction import OutputAttention, Prediction
 from seqloom.inference.run import Run, load
+from seqloom.inference.texts.segments import TextOutputs
 from seqloom.text.protected_spans import find_spans
 from support.sentence_runs import SENTENCES
 from support.small_runs import train_multilingual
@@ -369,5 +370,6 @@ def test_random_lines_keep_their_protected_spans(run: Run) -> None:
 
 def test_an_empty_output_is_reported(run: Run) -> None:
     prepared = run.prepare_texts(["Dog runs."], TEXT_ONLY, run.config.decoding, None)
-    [[[output]]] = prepared.segment_outputs([[Prediction("", -1.0)]], [])
+    found = {0: [Prediction("", -1.0)]}
+    [[output]] = TextOutputs(prepared.task, prepared.texts[0], found).by_segment()
     assert output.warnings == ("the output of 'Dog runs.' is empty",)

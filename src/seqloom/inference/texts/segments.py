@@ -7,9 +7,9 @@ The model first translates all segments. Protected spans, such as URLs, must be 
 output. A segment whose output lacks one of its spans is translated again without the spans:
 
     prepared = PreparedTexts(task, Preparation(…).prepare(texts))
-    outputs = search(prepared.search_inputs)
-    repeated = search(prepared.repeat(outputs))
-    predictions = prepared.join(prepared.segment_outputs(outputs, repeated))
+    outputs = search(prepared.search_inputs)                               → TextOutputs.found
+    repeated = search(inputs of the segments in TextOutputs.incomplete)    → TextOutputs.again
+    predictions = TextOutputs.finish()
 
 `Run` finishes each text as soon as it has the outputs of all of its segments (`TextOutputs`).
 Nothing in this module needs the model.
@@ -66,8 +66,6 @@ class SearchInputs:
     sample_indices: list[int] = field(default_factory=list)
 
 
-Outputs = Sequence[Sequence[Prediction]]
-"""For each model input, its outputs, best first."""
 SegmentOutputs = list[list[Prediction]]
 """For each segment of a text, its outputs, best first."""
 
@@ -80,16 +78,12 @@ class PreparedTexts:
     texts: tuple[PreparedText, ...]
 
     @property
-    def to_translate(self) -> list[PreparedSegment]:
-        """The segments that the model translates, of all texts in order."""
-        return [each for text in self.texts for each in text.segments if each.input is not None]
-
-    @property
     def search_inputs(self) -> SearchInputs:
-        segments = self.to_translate
+        """The inputs of the segments that the model translates, of all texts in order."""
+        segments = [each for text in self.texts for each in text.segments]
         return SearchInputs(
             [each.input for each in segments if each.input is not None],
-            [each.sample_index for each in segments],
+            [each.sample_index for each in segments if each.input is not None],
         )
 
     @property
@@ -102,55 +96,6 @@ class PreparedTexts:
         return [
             max([each.input or empty for each in text.segments] or [empty], key=input_tokens)
             for text in self.texts
-        ]
-
-    def repeat(self, outputs: Outputs) -> SearchInputs:
-        """Return the inputs for the segments to translate again, without their protected spans.
-
-        A segment is translated again if one of its outputs lacks a protected span, such as a URL.
-
-        outputs: the outputs of `search_inputs`
-        """
-        segments = [
-            segment
-            for segment, found in zip(self.to_translate, outputs, strict=True)
-            if lacks_spans(segment, found)
-        ]
-        return SearchInputs(
-            [input_without_spans(self.task, segment) for segment in segments],
-            [segment.sample_index for segment in segments],
-        )
-
-    def segment_outputs(self, outputs: Outputs, repeated: Outputs) -> list[SegmentOutputs]:
-        """Return the outputs of each segment of each text, with the protected spans.
-
-        outputs:  the model's outputs for all segments
-        repeated: the outputs for the segments that were translated again without their spans
-        """
-        first, second = iter(outputs), iter(repeated)
-        results = []
-        for text in self.texts:
-            collected = TextOutputs(self.task, text)
-            for index, segment in enumerate(text.segments):
-                if segment.input is not None:
-                    collected.found[index] = list(next(first))
-                    if lacks_spans(segment, collected.found[index]):
-                        collected.again[index] = list(next(second))
-            results.append(collected.by_segment())
-        return results
-
-    def join(
-        self, outputs: Sequence[SegmentOutputs], *, attention: bool = True
-    ) -> list[list[Prediction]]:
-        """Return the predictions for each text, best first.
-
-        outputs:   the result of `segment_outputs`
-        attention: if False, texts of several segments have no attention weights. The memory for
-                   these weights grows with the square of the length of a text.
-        """
-        return [
-            join_segments(text, by_segment, attention)
-            for text, by_segment in zip(self.texts, outputs, strict=True)
         ]
 
 
@@ -189,7 +134,10 @@ class TextOutputs:
 
     def input_without_spans(self, index: int) -> ModelInput:
         """Return the model input of a segment without its protected spans."""
-        return input_without_spans(self.task, self.text.segments[index])
+        segment = self.text.segments[index]
+        text = segment.protected.without_inner()[0]
+        phrases = required_phrases(self.task, segment.glossary, text, segment.tag)
+        return replace(self.task.prepare(segment.tag + text), required_phrases=phrases)
 
     def by_segment(self) -> SegmentOutputs:
         """Return the outputs of each segment, with its protected spans and with warnings."""
@@ -212,9 +160,13 @@ class TextOutputs:
             )
         return results
 
-    def finish(self) -> list[Prediction]:
-        """Return the outputs of the text, best first."""
-        return join_segments(self.text, self.by_segment())
+    def finish(self, *, attention: bool = True) -> list[Prediction]:
+        """Return the outputs of the text, best first.
+
+        attention: if False, a text of several segments has no attention weights. The memory for
+                   these weights grows with the square of the length of a text.
+        """
+        return join_segments(self.text, self.by_segment(), attention)
 
     def best(self) -> SegmentedText:
         """Return the best output, divided into the same segments as the text.
@@ -230,13 +182,6 @@ class TextOutputs:
 def lacks_spans(segment: PreparedSegment, outputs: Sequence[Prediction]) -> bool:
     """Return True if one of the outputs lacks a protected span of the segment."""
     return any(missing_spans(segment.protected, output.text) for output in outputs)
-
-
-def input_without_spans(task: TokenTask, segment: PreparedSegment) -> ModelInput:
-    """Return the model input of a segment without its protected spans."""
-    text = segment.protected.without_inner()[0]
-    phrases = required_phrases(task, segment.glossary, text, segment.tag)
-    return replace(task.prepare(segment.tag + text), required_phrases=phrases)
 
 
 def repeat_options(options: PredictionOptions) -> PredictionOptions:

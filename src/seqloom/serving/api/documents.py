@@ -150,7 +150,7 @@ async def _translate(service: Service, uploaded: UploadedFile) -> tuple[str, byt
     decoding = choose_decoding(run, TEXT_ONLY)
     prepared = await asyncio.to_thread(run.prepare_texts, texts, TEXT_ONLY, decoding, direction.tag)
     outputs = await search_segments(direction.loaded, prepared, decoding, TEXT_ONLY)
-    best = [predictions[0].text for predictions in prepared.join(outputs, attention=False)]
+    best = [text.finish(attention=False)[0].text for text in outputs]
     return target, await asyncio.to_thread(document.fill, best)
 
 

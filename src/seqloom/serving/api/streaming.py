@@ -20,7 +20,7 @@ from seqloom.core.finite_json import to_json_number
 from seqloom.inference.options import PredictionOptions
 from seqloom.inference.prediction import Prediction
 from seqloom.inference.search_settings import completion_search, greedy_config
-from seqloom.inference.texts.segments import PreparedTexts
+from seqloom.inference.texts.segments import PreparedTexts, TextOutputs
 from seqloom.serving.api.completion import (
     check_completion,
     choose_seed,
@@ -147,11 +147,10 @@ async def _stream_segments(
     start: content of the first event
     """
     [text] = prepared.texts
-    stream = OutputStream(loaded, decoding)
-    outputs: list[list[Prediction]] = []
+    stream, outputs = OutputStream(loaded, decoding), TextOutputs(prepared.task, text)
     before = ""
     yield format_event("start", start)
-    for segment in text.segments:
+    for index, segment in enumerate(text.segments):
         before += segment.before if text.keeps_spaces else ""
         if segment.input is None:
             before += segment.source
@@ -161,10 +160,10 @@ async def _stream_segments(
             yield event
         if stream.prediction is None:  # the last event was an error
             return
-        outputs.append([stream.prediction])
+        outputs.found[index] = [stream.prediction]
         before += stream.prediction.text + segment.protected.trailing
-    repeated = await repeat_segments(loaded, prepared, outputs, decoding, stream.options)
-    [[prediction]] = prepared.join(prepared.segment_outputs(outputs, repeated))
+    await repeat_segments(loaded, [outputs], decoding, stream.options)
+    [prediction] = outputs.finish()
     yield _done_event(prediction)
 
 

@@ -13,7 +13,12 @@ from seqloom.inference.prediction import Prediction
 from seqloom.inference.run import Run
 from seqloom.inference.texts.input_reports import report_messages
 from seqloom.inference.texts.preparation import PreparedText
-from seqloom.inference.texts.segments import Outputs, PreparedTexts, SegmentOutputs, repeat_options
+from seqloom.inference.texts.segments import (
+    PreparedTexts,
+    TextOutputs,
+    join_segments,
+    repeat_options,
+)
 from seqloom.serving.api.decoding import choose_decoding
 from seqloom.serving.api.languages.pairs import LanguagePair
 from seqloom.serving.api.schemas.predictions import (
@@ -62,9 +67,13 @@ async def translate(
     options = replace(request.search_options(), probabilities=probabilities)
     decoding = choose_decoding(run, options)
     prepared = await prepare_texts(direction, request.texts, options, decoding)
-    by_segment = await search_segments(direction.loaded, prepared, decoding, options)
+    texts = await search_segments(direction.loaded, prepared, decoding, options)
+    by_segment = [text.by_segment() for text in texts]
     # The response contains the attention weights of the segments, not those of whole texts.
-    predictions = prepared.join(by_segment, attention=False)
+    predictions = [
+        join_segments(text, outputs, attention=False)
+        for text, outputs in zip(prepared.texts, by_segment, strict=True)
+    ]
     return TranslateResponse(
         run=direction.loaded.name,
         source=direction.source,
@@ -81,7 +90,7 @@ async def translate(
     )
 
 
-def output_warnings(run: Run, predictions: Outputs) -> list[str]:
+def output_warnings(run: Run, predictions: Sequence[Sequence[Prediction]]) -> list[str]:
     """Return warnings about the best outputs, such as unknown characters or missing numbers."""
     tokenizer = run.task.source_tokenizer
     assert tokenizer is not None
@@ -205,36 +214,41 @@ async def search_segments(
     prepared: PreparedTexts,
     decoding: DecodingConfig,
     options: PredictionOptions,
-) -> list[SegmentOutputs]:
+) -> list[TextOutputs]:
     """Translate all segments. Returns, for each text, the outputs of its segments."""
+    texts = [TextOutputs(prepared.task, text) for text in prepared.texts]
     first = prepared.search_inputs
     outputs = await loaded.search(
         first.inputs, decoding, options, sample_indices=first.sample_indices
     )
-    repeated = await repeat_segments(loaded, prepared, outputs, decoding, options)
-    return prepared.segment_outputs(outputs, repeated)
+    segments = [(text, index) for text in texts for index in text.inputs]
+    for (text, index), found in zip(segments, outputs, strict=True):
+        text.found[index] = found
+    await repeat_segments(loaded, texts, decoding, options)
+    return texts
 
 
 async def repeat_segments(
     loaded: LoadedRun,
-    prepared: PreparedTexts,
-    outputs: Outputs,
+    texts: Sequence[TextOutputs],
     decoding: DecodingConfig,
     options: PredictionOptions,
-) -> Outputs:
+) -> None:
     """Translate a segment again if one of its outputs lacks a protected span, such as a URL.
 
-    This time, the model input does not contain the protected spans. The method
-    `PreparedTexts.segment_outputs` inserts them into the outputs later.
+    This time, the model input does not contain the protected spans. `TextOutputs` inserts them into
+    the outputs later.
     """
-    second = prepared.repeat(outputs)
-    return await loaded.search(
-        second.inputs,
+    segments = [(text, index) for text in texts for index in text.incomplete]
+    outputs = await loaded.search(
+        [text.input_without_spans(index) for text, index in segments],
         decoding,
         repeat_options(options),
-        sample_indices=second.sample_indices,
+        sample_indices=[text.text.segments[index].sample_index for text, index in segments],
         torch_only=True,
     )
+    for (text, index), found in zip(segments, outputs, strict=True):
+        text.again[index] = found
 
 
 def _translated_text(
