@@ -45,7 +45,7 @@ def test_presets_are_ordered_by_model_size() -> None:
     sizes = []
     for name in ("tiny", "small", "base"):
         config = load_recipe({"preset": name, **DATA}).config
-        tokens = Tokens(config.text.tokenizer.size)  # type: ignore[union-attr]
+        tokens = Tokens(config.text.tokenizer.size)  # type: ignore[attr-defined]
         model = build_model(config.model, Signature(tokens, tokens, shared=True))
         sizes.append(sum(parameter.numel() for parameter in model.parameters()))
     assert sizes == sorted(sizes)
