@@ -790,7 +790,7 @@ class RecurrentStepDescription:
             symbols = [self._state(level)]
 
     def _context_note(self) -> str:
-        """Describe where the decoder uses the context vector."""
+        """Return a note that says where the decoder uses the context vector."""
         decoder = self.decoder
         step = "" if decoder.query_is_previous_state else " of the next step"
         uses = {

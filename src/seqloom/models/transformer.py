@@ -62,7 +62,10 @@ def _unsupported_by_ctranslate2(
 
 
 def transformer_layers(layers: Sequence[EncoderLayer | DecoderLayer]) -> list[HiddenLayer]:
-    """Return the layers for an observer. The last residual connection of a layer reports its states."""
+    """Return one `HiddenLayer` for each Transformer layer.
+
+    The values that an observer receives are those after the last residual connection of the layer.
+    """
     return [
         HiddenLayer(f"layer {number}", layer.feedforward_residual, layer.attention.query_width)
         for number, layer in enumerate(layers, start=1)

@@ -133,7 +133,9 @@ class Positions(nn.Module):
         return None
 
     def join_row(self, vectors: Tensor, row: Tensor) -> Tensor:
-        """Add or append the position vector (1, P) to the token vectors at one position.
+        """Add or append one position vector to the vectors of R tokens at the same position.
+
+        The base class returns the vectors unchanged.
 
         (R, D), (1, P) -> (R, D or D + P)
         """

@@ -142,7 +142,7 @@ class ApiError(Exception):
         return JSONResponse(body, self.status, self.headers)
 
     def response_to(self, scope: Scope) -> JSONResponse:
-        """Return the error response to a request, and note the kind of the error for its log."""
+        """Return the response for this error. Store its kind in `scope`, for the access log."""
         scope["error_kind"] = self.kind
         return self.response(scope["path"])
 

@@ -42,8 +42,8 @@ def mix_decoder_inputs(model: Model, batch: Batch, target_share: float) -> Batch
                   teacher forcing, 0 is free running, other values are scheduled sampling
 
     This function generates the decoder inputs step by step, without gradients and dropout. The
-    caller then computes the loss on these inputs as in teacher forcing. No gradient is lost by
-    this, because no gradient flows through the choice of a token.
+    caller then computes the loss on these inputs as in teacher forcing. Generating without gradients
+    loses none, because no gradient flows through the choice of a token.
 
     If the model predicts END too early, END is the next input. Generation continues, because the
     following positions still have targets.

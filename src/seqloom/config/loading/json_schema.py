@@ -227,7 +227,8 @@ def _kind_pattern(kind: str) -> Schema:
 
 
 def _kind_value(spec: FieldSpec) -> Schema:
-    """Return the schema of the setting `kind`. It accepts the kinds that the table can have."""
+    """Return the schema of the setting `kind` of a table: the built-in kinds and, if the table can
+    be an extension, the names of extensions."""
     built_in = [kind for kind in spec.sections if kind != FORM]
     if spec.extension is None:
         return {"enum": built_in}

@@ -193,7 +193,7 @@ class RunConfig(Section):
         return problems
 
     def _modality_problems(self) -> list[str]:
-        """Check that the task can use all corpora, and that all of them have sources of one kind."""
+        """Return the problems of corpora that the task cannot use, or whose sources differ in kind."""
         problems: dict[str, None] = {}
         splits = {"train": self.data.train, "dev": self.data.dev, "test": self.data.test}
         for name, split in splits.items():

@@ -114,7 +114,7 @@ class ImageModality(Modality):
         return ImageInput(decode_pixels(content, name, self.read_size))
 
     def centre(self, source: ImageInput) -> PixelArray:
-        """Return the part of an image that the model processes in prediction: its centre."""
+        """Return the centre of an image, which is the input of the model in prediction."""
         margin = (self.read_size - self.size) // 2
         part = slice(margin, margin + self.size)
         return source.pixels[:, part, part]

@@ -29,7 +29,9 @@ class Scalars:
 
 
 def read_scalars(folder: Path, *, follow: bool) -> Iterator[Scalars]:
-    """Yield the numbers of each training step and evaluation in the event log of a run.
+    """Yield the numeric values (losses, scores, …) of each training step and evaluation.
+
+    They are read from the event log of a run.
 
     follow: True to wait for new events until training ends
 

@@ -134,9 +134,10 @@ class AdmissionControl:
 
 
 class Slot:
-    """A slot of an `AdmissionControl`, which one running or waiting request holds.
+    """The place of one request, running or waiting, in an `AdmissionControl`.
 
-    The constructor takes the slot and `release` frees it. A second call of `release` has no effect.
+    The number of places is limited. The constructor occupies a place and `release` frees it. A
+    second call of `release` has no effect.
     """
 
     def __init__(self, admission: AdmissionControl) -> None:

@@ -32,11 +32,11 @@ class SearchInput:
 
 @dataclass(frozen=True)
 class SearchJobType:
-    """Job type that searches for outputs of one run.
+    """Type of the jobs that search for outputs of one run.
 
     Jobs with the same run, decoding configuration and options can share a batch.
 
-    streamed:   True if each token is sent to the request as soon as it is generated. The search
+    streamed:   True if each token is sent to the client as soon as it is generated. The search
                 then uses the engine torch, because the other engines cannot stream.
     torch_only: True if the search must use the engine torch
     """

@@ -193,7 +193,7 @@ def _feedforward_lines(feedforward: FeedForward) -> list[str]:
 
 
 def _shape(module: nn.Module) -> str:
-    """Return the shape of the weights of a linear layer; "–" if there are none."""
+    """Return the shape of the weights, such as "64 × 256"; "–" if the module is not linear."""
     if not isinstance(module, nn.Linear):
         return "–"
     return " × ".join(map(str, module.weight.shape))

@@ -176,7 +176,10 @@ class CompletionWork:
             yield event
 
     async def stream_tokens(self) -> AsyncIterator[str]:
-        """Yield the events of a stream with a single output, one for each generated token."""
+        """Yield the events of a stream that has one output: one event for each token, then the end.
+
+        With `echo`, the prompt comes first.
+        """
         async with self._service.admission.admit():
             [prompt] = await asyncio.to_thread(self._prepare)
             if self._request.echo:
