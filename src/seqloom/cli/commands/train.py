@@ -53,10 +53,17 @@ def train(
     With --resume, RECIPE can be the run folder itself. With --from RUN, training continues from the
     weights of another run on the data of RECIPE (fine-tuning).
     """
+    from seqloom.runs.archive import is_packed_run
+
     set_interruption_message(
         lambda: f"Interrupted before training. To start again, run: {current_command()}"
     )
     with _printed_once_per_machine():
+        if is_packed_run(Path(recipe)):
+            raise ConfigError(
+                f"{recipe}: is a packed run, which has no checkpoints. Resume the run folder that was "
+                f"packed, or train on your own data with `seqloom train RECIPE --from {recipe}`."
+            )
         config = resolve_recipe(recipe, settings, parent).config
         is_run = (Path(recipe) / "config.toml").is_file()
         folder = run_folder or (Path(recipe) if is_run else Path("runs") / Path(recipe).stem)
