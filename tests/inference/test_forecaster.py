@@ -110,10 +110,10 @@ def test_text_runs_and_forecasting_runs_have_different_loaders(
 
 def test_text_tasks_and_forecasting_read_different_data(folder: Path, tmp_path: Path) -> None:
     series = f"data.train={{kind='series', path='{folder}/tide.csv', columns='level'}}"
-    with pytest.raises(ConfigError, match="'series' holds numbers, not text"):
+    with pytest.raises(ConfigError, match="the task 'translation' cannot use 'series'"):
         seqloom.train(tiny_config(series), tmp_path / "run")
     synthetic = {"kind": "synthetic", "task": "copy", "examples": 5}
-    with pytest.raises(ConfigError, match="'synthetic' has no numbers to forecast"):
+    with pytest.raises(ConfigError, match="the task 'forecast' cannot use 'synthetic'"):
         learn_task(forecast_config(folder, corpus=synthetic))
 
 

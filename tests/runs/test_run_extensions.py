@@ -205,7 +205,9 @@ def test_code_in_a_run_folder_is_never_used(run: Path, tmp_path: Path) -> None:
 
 def test_a_missing_file_of_a_reader_is_a_not_found_error(code: Path, tmp_path: Path) -> None:
     config = tiny_config(f"data.train={{kind='{MODULE}:read_bars', path='nothing'}}")
-    with pytest.raises(NotFoundError, match="the reader 'movable_parts:read_bars' cannot read its"):
+    with pytest.raises(
+        NotFoundError, match="the reader 'movable_parts:read_bars' cannot read its data"
+    ):
         train(config, tmp_path / "run")
 
 

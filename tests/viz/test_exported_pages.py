@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from seqloom.viz.pages import (
     save_comparison_page,
     save_search_page,
 )
-from support.browsing import accessibility_problems, open_browser
+from support.browsing import accessibility_problems
 
 UNSAFE_TOKENS = ("</script><b>", "שלום", 'a"b&c')
 
@@ -160,12 +160,6 @@ def test_modules_that_cannot_be_bundled_are_found(
     monkeypatch.setattr(pages, "COMPONENTS", tmp_path)
     with pytest.raises(AssertionError, match="entry"):
         bundle_modules("entry")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 def open_page(browser: Browser, path: Path, colours: Any = "light") -> tuple[Page, list[str]]:

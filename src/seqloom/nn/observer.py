@@ -123,6 +123,13 @@ class Observer:
 
 
 class _ThreadObserver(threading.local):
+    """The observer of a thread.
+
+    is_set: True if there is an observer. torch.compile guards the variables that code reads, and it
+            can guard a boolean, but not an object of any class
+    """
+
+    is_set = False
     observer: Observer | None = None
 
 
@@ -131,23 +138,26 @@ _active = _ThreadObserver()
 
 def current_observer() -> Observer | None:
     """Return the observer of this thread. None: values need not be reported."""
-    observer = _active.observer
-    return None if observer is None or torch.compiler.is_compiling() else observer
+    if not _active.is_set or torch.compiler.is_compiling():
+        return None
+    return _active.observer
 
 
 def observe(part: nn.Module, name: str, value: Tensor) -> Tensor:
     """Report a value to the observer, if there is one. Return the value to continue with."""
     # `current_observer` is not called here: a step calls this function several times.
-    if (observer := _active.observer) is None or torch.compiler.is_compiling():
+    if not _active.is_set or torch.compiler.is_compiling():
         return value
-    return observer.observe(part, name, value)
+    assert _active.observer is not None
+    return _active.observer.observe(part, name, value)
 
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
     """Report the values of all passes of this thread to the observer, inside the `with` block."""
-    outer, _active.observer = _active.observer, observer
+    outer = _active.observer
+    _active.observer, _active.is_set = observer, True
     try:
         yield
     finally:
-        _active.observer = outer
+        _active.observer, _active.is_set = outer, outer is not None

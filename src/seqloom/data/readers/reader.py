@@ -171,6 +171,15 @@ class ExtensionReader(Reader[ReaderExtensionConfig]):
     `InvalidLine` objects. A DataError is raised if it yields an object of another type.
     """
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """No files: a setting `path` of the function need not be the name of a file."""
+        return ()
+
+    @property
+    def used_files(self) -> None:
+        return None
+
     def read(self) -> Records:
         try:
             records: Iterable[Any] = self.corpus.build_part(
