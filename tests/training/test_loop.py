@@ -394,13 +394,13 @@ def unfrozen() -> Iterator[None]:
 
 
 def test_the_garbage_collector_ignores_older_objects_during_training(unfrozen: None) -> None:
+    """Frozen objects that are freed meanwhile, for example by another thread, lower the count."""
     before = gc.get_freeze_count()
     with loop.frozen_objects():
-        frozen = gc.get_freeze_count()
-        assert frozen > 10_000
+        assert gc.get_freeze_count() > 10_000
         with loop.frozen_objects():
-            assert gc.get_freeze_count() == frozen
-        assert gc.get_freeze_count() == frozen, "only the outer call unfreezes objects"
+            assert gc.get_freeze_count() > 10_000
+        assert gc.get_freeze_count() > 10_000, "only the outer call unfreezes objects"
     assert gc.get_freeze_count() == before
 
 
