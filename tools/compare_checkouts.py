@@ -235,12 +235,12 @@ def main() -> int:
     else:
         second = measure(options.other.resolve(), folder / "other", options)
     different = [name for name in first if first[name] != second.get(name)]
-    missing = sorted(second.keys() - first.keys())
+    missing = [] if options.only else sorted(second.keys() - first.keys())
     for name in different:
         print(f"different: {name}")
     for name in missing:
         print(f"only in {options.other}: {name}")
-    print(f"{len(first) - len(different)} of {len(first.keys() | second.keys())} results are equal")
+    print(f"{len(first) - len(different)} of {len(first) + len(missing)} results are equal")
     return 1 if different or missing else 0
 
 
